@@ -91,6 +91,7 @@ _COMPILING = (
     ("logistic", "linear_model", "LogisticRegression"),
     ("k-means", "cluster", "KMeans"),
     ("gaussian-mixture", "mixture", "GaussianMixture"),
+    ("k-neighbors", "neighbors", "KNeighborsClassifier"),
     ("svc", "svm", "SVC"),
     ("tree", "tree", "DecisionTreeClassifier"),
     ("sgd", "linear_model", "SGDClassifier"),

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from benchmarks.workload import Contender, FitWorkload, Quality
 
@@ -16,8 +17,8 @@ CHECKED = 200  # queries
 class Rows(NamedTuple):
     """Training rows and queries."""
 
-    X: np.ndarray
-    queries: np.ndarray
+    X: Any
+    queries: Any
 
 
 def normal_rows(rows: int, columns: int, share: float, dtype: Any) -> Rows:
@@ -27,12 +28,25 @@ def normal_rows(rows: int, columns: int, share: float, dtype: Any) -> Rows:
     return Rows(X, rng.standard_normal((max(int(rows * share), CHECKED), columns)).astype(dtype))
 
 
+def sparse_rows(rows: int, columns: int, share: float) -> Rows:
+    """Rows like words of texts: 50 values each, in columns of which a few are frequent."""
+    rng = np.random.default_rng(0)
+
+    def draw(n: int) -> Any:
+        indices = np.minimum(columns - 1, (columns ** rng.random((n, 50)) - 1).astype(int))
+        X = sparse.csr_matrix((rng.random(50 * n), indices.ravel(), np.arange(0, 50 * n + 1, 50)), (n, columns))
+        X.sum_duplicates()
+        return X
+
+    return Rows(draw(rows), draw(max(int(rows * share), CHECKED)))
+
+
 def _fit(module: str, **options: Any) -> Callable[[], Callable[[Rows], Any]]:
     def load() -> Callable[[Rows], Any]:
         found = import_module(module).KNeighborsRegressor
 
         def work(data: Rows) -> Any:
-            model = found(NEIGHBORS, **options).fit(data.X, data.X[:, 0])
+            model = found(NEIGHBORS, **options).fit(data.X, np.zeros(data.X.shape[0]))
             return model.kneighbors(data.queries)[0]
 
         return work
@@ -67,6 +81,16 @@ def error(data: Rows, distances: Any) -> float:
     return worst
 
 
+def sparse_error(data: Rows, distances: Any) -> float:
+    """The same for sparse rows."""
+    X, some = data.X, data.queries[:CHECKED]
+    squares = (some @ X.T).toarray() * -2.0
+    squares += np.asarray(some.multiply(some).sum(axis=1)).reshape(-1, 1)
+    squares += np.asarray(X.multiply(X).sum(axis=1)).reshape(1, -1)
+    true = np.sqrt(np.sort(squares, axis=1)[:, :NEIGHBORS])
+    return float((np.abs(np.asarray(distances)[:CHECKED] - true) / true).max())
+
+
 OURS = Contender("summula", _fit("summula.neighbors"))
 PEERS = (
     Contender("scikit-learn", _fit("sklearn.neighbors", n_jobs=-1)),
@@ -92,6 +116,16 @@ WORKLOADS = (
         make_data=partial(normal_rows, share=0.2, dtype=np.float32),
         contenders=(OURS, *PEERS, Contender("FAISS", _faiss)),
         quality=Quality(error, "error", tolerance=1e-4),  # single precision
+        rounds=3,
+    ),
+    FitWorkload(
+        name="neighbours-sparse",
+        title="5 nearest neighbours of sparse rows with 50 values, 2,000 queries",
+        shape=(20_000, 50_000),
+        quick_shape=(2_000, 5_000),
+        make_data=partial(sparse_rows, share=0.1),
+        contenders=(OURS, PEERS[0]),
+        quality=Quality(sparse_error, "error", tolerance=1e-6),
         rounds=3,
     ),
 )

@@ -83,6 +83,7 @@ class Case:
     streams : whether it takes files and Dask collections; otherwise it has to say what to use instead.
     streams_results : whether a model that was fitted in memory takes them all the same.
     finite : whether infinities are refused.
+    flat : whether arrays with three dimensions are refused.
     single : whether float32 rows give float32 results.
     one_class : whether a classifier accepts targets of a single class.
     needs_spread : whether a single row is refused.
@@ -124,6 +125,7 @@ class Case:
     streams: bool = True
     streams_results: bool = False
     finite: bool = True
+    flat: bool = True
     single: bool = True
     one_class: bool = False
     needs_spread: bool = False

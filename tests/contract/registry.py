@@ -523,7 +523,7 @@ CASES = [
     Case(PolynomialLift(), "transformer", passes=False, numbers=()),
     Case(ParabolicLift(), "transformer", passes=False, numbers=()),
     Case(QuadricLift(axis_aligned=True), "transformer", passes=False, numbers=(), changes={"axis_aligned": (False,)}),
-    Case(HOG(cell=(1, 1)), "transformer", passes=False, numbers=(), changes=HISTOGRAMS),
+    Case(HOG(cell=(1, 1)), "transformer", passes=False, numbers=(), flat=False, changes=HISTOGRAMS),
     Case(PCA(n_components=2), "transformer", **LATENT, changes=AXES, idle=ITERATIONS),
     Case(PCA(n_components=2, scale=True, whiten=True), "transformer", **LATENT, scale_free=True),
     Case(

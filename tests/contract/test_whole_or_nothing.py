@@ -63,7 +63,7 @@ FAULTS: list[tuple[Callable[[Case, Data], tuple[Any, ...]], tuple[str, ...]]] = 
     (infinite_value, ("finite",)),
     (text, ()),
     (no_rows, ()),
-    (three_dimensions, ()),
+    (three_dimensions, ("flat",)),
     (short_target, ("supervised",)),
     (missing_target, ("supervised",)),
     (negative_weight, ("weighted",)),

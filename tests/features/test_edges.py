@@ -85,6 +85,22 @@ def test_the_oriented_filter_is_largest_across_the_edge():
         assert_allclose(found.responses[6], found.dy, atol=1e-12)
 
 
+@pytest.mark.parametrize("filter", FILTERS)
+def test_colour_images_have_the_gradient_of_the_strongest_channel(filter):
+    colours = np.stack([IMAGES, IMAGES[::-1], 0.5 * IMAGES], axis=-1)  # (image, row, column, channel)
+    found = edges(colours, filter, channel_axis=-1, orientations=3)
+    each = [edges(colours[..., c], filter, orientations=3) for c in range(3)]
+    magnitudes = np.stack([one.magnitude for one in each])
+    assert_array_equal(found.magnitude, magnitudes.max(axis=0))
+    strongest = magnitudes.argmax(axis=0)
+    for name in ("dx", "dy", "orientation"):
+        expected = np.choose(strongest, [getattr(one, name) for one in each])
+        assert_array_equal(getattr(found, name), expected)
+    first = edges(np.moveaxis(colours[0], -1, 0), filter, channel_axis=0, orientations=3)
+    for one, many in zip(first, found, strict=True):
+        assert_array_equal(one, many[0])
+
+
 def test_images_smaller_than_the_filter():
     assert edges([[1.0]], "gaussian", sigma=3.0).magnitude.tolist() == [[0.0]]
     for border in BORDERS[:-1]:
@@ -97,7 +113,7 @@ def test_images_smaller_than_the_filter():
     ("images", "options", "error", "says"),
     [
         (np.ones(5), {}, DataError, r"shape \(height, width\)"),
-        (np.ones((2, 3, 4, 3)), {}, DataError, "Average the channels"),
+        (np.ones((2, 3, 4, 3)), {}, DataError, "channel_axis=-1 for colour"),
         (np.ones((0, 4)), {}, DataError, r"got \(0, 4\)"),
         ([["a"]], {}, DataError, "array of numbers"),
         (np.ones((2, 2), complex), {}, DataError, "complex128"),
@@ -105,6 +121,10 @@ def test_images_smaller_than_the_filter():
         (np.ones((2, 2)), {"filter": "canny"}, ParameterError, "'sobel', 'tap', 'gaussian'; got 'canny'"),
         (np.ones((2, 2)), {"filter": "gaussian", "sigma": 0.0}, ParameterError, "sigma must be a positive number"),
         (np.ones((2, 2)), {"orientations": 0}, ParameterError, "orientations must be an int >= 1"),
+        (np.ones((2, 3)), {"channel_axis": -1}, DataError, "three or four axes"),
+        (np.ones((2, 3, 3)), {"channel_axis": 3}, DataError, "three or four axes"),
+        (np.ones((2, 3, 0)), {"channel_axis": -1}, DataError, "no channels"),
+        (np.ones((2, 3, 3)), {"channel_axis": "last"}, ParameterError, "channel_axis must be an int"),
         (np.ones((2, 2)), {"border": "loop"}, ParameterError, "border must be one of 'reflect'"),
     ],
 )

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 
+import summula
 from summula import DataError, ParameterError
 from summula.features import HOG, edges
 from summula.svm import LinearSVC
@@ -143,9 +144,9 @@ def test_images_without_edges_are_zero(norm, filter):
 def test_small_and_uneven_images_have_whole_cells():
     model = HOG((10, 3), cell=(8, 8)).fit(np.zeros((1, 30)))
     assert model.n_output_features_ == 2 * 12  # two cells, one block of both
-    assert HOG().fit(np.zeros((1, 64)))._shape(64) == (8, 8)
-    assert HOG().fit(np.zeros((1, 6)))._shape(6) == (2, 3)
-    assert HOG().fit(np.zeros((1, 7)))._shape(7) == (1, 7)
+    assert HOG().fit(np.zeros((1, 64))).image_shape_ == (8, 8)
+    assert HOG().fit(np.zeros((1, 6))).image_shape_ == (2, 3)
+    assert HOG().fit(np.zeros((1, 7))).image_shape_ == (1, 7)
 
 
 def test_names():
@@ -162,6 +163,36 @@ def test_many_images_are_computed_in_parts(monkeypatch):
     monkeypatch.setattr("summula.features.hog._PIXELS", 2 * 16 * 24)
     assert_array_equal(hog(IMAGES), whole)
     assert hog(IMAGES.astype(np.float32)).dtype == np.float32
+
+
+def test_arrays_of_images_are_taken_as_they_are(tmp_path):
+    wide = IMAGES.reshape(5, 8, 48)  # not the shape that is nearest to a square
+    model = HOG(cell=(4, 4)).fit(wide)
+    assert model.image_shape_ == (8, 48)
+    expected = hog(wide, cell=(4, 4))
+    for images in (wide, flat(wide), wide.tolist()):
+        assert_array_equal(model.transform(images), expected)
+    assert_array_equal(model.histograms(wide), model.histograms(flat(wide)))
+    summula.save(model, tmp_path / "hog.summula")
+    assert_array_equal(summula.load(tmp_path / "hog.summula").transform(flat(wide)), expected)
+    with pytest.raises(DataError, match=r"shape \(16, 24\), but those of `fit` had \(8, 48\)"):
+        model.transform(IMAGES)
+    with pytest.raises(ParameterError, match=r"image_shape=\(8, 48\), but the images in X have shape \(16, 24\)"):
+        HOG((8, 48)).fit(IMAGES)
+
+
+@pytest.mark.parametrize("filter", ["tap", "sobel", "gaussian"])
+def test_colour_images_have_the_gradient_of_the_strongest_channel(filter):
+    colours = np.stack([IMAGES, IMAGES[::-1], 0.5 * IMAGES], axis=-1)
+    model = HOG(filter=filter, cell=(16, 24)).fit(colours)
+    assert model.image_shape_ == (16, 24, 3)
+    assert_array_equal(
+        HOG((16, 24, 3), filter=filter, cell=(16, 24)).fit_transform(flat(colours)), model.transform(colours)
+    )
+    totals = model.histograms(colours).sum(axis=(1, 2, 3))
+    assert_allclose(totals, edges(colours, filter, channel_axis=-1).magnitude.sum(axis=(1, 2)))
+    grey = np.repeat(IMAGES[..., None], 3, axis=-1)
+    assert_array_equal(model.transform(grey), HOG((16, 24), filter=filter, cell=(16, 24)).fit_transform(flat(IMAGES)))
 
 
 def test_digits_are_recognised_better_by_their_edges():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ import pytest
 from scipy import sparse
 from sklearn import neighbors as peers
 from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
 
 import summula
-from summula.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from summula.neighbors import KNeighborsClassifier, KNeighborsRegressor, k_neighbors
 
 Array = Any
 
@@ -122,6 +124,21 @@ def test_parameters_may_change_after_the_fit() -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
 
 
+def test_copies_share_the_index_and_refits_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, _, y = _data()
+    built = []
+    build = k_neighbors.build_index
+    monkeypatch.setattr(k_neighbors, "build_index", lambda *given: built.append(given) or build(*given))
+    model = KNeighborsRegressor().fit(X, y)
+    twin = copy.copy(model)
+    np.testing.assert_array_equal(twin.predict(X), model.predict(X))
+    assert len(built) == 1
+    model.fit(X + 1.0, y)
+    twin.set_params(p=1)
+    np.testing.assert_array_equal(twin.predict(X), KNeighborsRegressor(p=1).fit(X, y).predict(X))
+    np.testing.assert_array_equal(model.predict(X + 1.0), KNeighborsRegressor().fit(X + 1.0, y).predict(X + 1.0))
+
+
 def test_files_are_predicted_batch_by_batch(tmp_path: Path) -> None:
     X, _, y = _data()
     names = list("abcde")
@@ -166,10 +183,10 @@ def test_bad_input_is_refused(kind: Any, tmp_path: Path) -> None:
             model.kneighbors(X, k)
     with pytest.raises(TypeError, match="integer"):
         model.kneighbors(X, 1.5)
-    with pytest.raises(ValueError, match="dense matrix"):
-        kind(metric="precomputed").fit(sparse.csr_matrix(np.ones((20, 20))), y)
-    with pytest.raises(ValueError, match="dense matrix"):
-        kind(metric="precomputed").fit(np.ones((20, 20)), y).predict(sparse.csr_matrix(np.ones((2, 20))))
+    with pytest.raises(ValueError, match="must be >= 0"):
+        kind(metric="precomputed").fit(-np.ones((20, 20)), y)
+    with pytest.raises(ValueError, match="5 neighbors are required.*only 1 neighbors"):
+        kind(metric="precomputed").fit(np.ones((20, 20)), y).predict(sparse.csr_matrix(np.eye(20)))
     with pytest.raises(ValueError, match="mode"):
         model.kneighbors_graph(X, mode="weights")
     with pytest.raises(ValueError, match="shape"):
@@ -182,6 +199,44 @@ def test_weights_of_zero_are_refused() -> None:
         KNeighborsClassifier(weights=lambda d: 0 * d).fit(X, y).predict(X)
     with pytest.raises(ValueError, match="zero weights"):
         KNeighborsRegressor(weights=lambda d: 0 * d).fit(X, y).predict(X)
+
+
+@pytest.mark.parametrize("kind", [KNeighborsClassifier, KNeighborsRegressor])
+def test_weights_that_are_not_finite_are_refused(kind: Any) -> None:
+    """They made shares of NaN, of which the first class was predicted."""
+    X, y, _ = _data(20)
+    with np.errstate(divide="ignore"), pytest.raises(ValueError, match="weights='distance'"):
+        kind(weights=lambda d: 1 / d).fit(X, y).predict(X)
+    with pytest.raises(ValueError, match="zero weights"):
+        kind(weights=lambda d: 0 * d).fit(X, y).loo_curve(3)
+
+
+def test_given_distances_may_be_a_sparse_graph() -> None:
+    X, labels, _ = _data(120)
+    graph = peers.KNeighborsTransformer(n_neighbors=20).fit(X[:100])
+    of_train, of_test = graph.transform(X[:100]), graph.transform(X[100:])
+    wanted = KNeighborsClassifier(7, weights="distance").fit(X[:100], labels[:100])
+    D = np.sqrt(((X[:, None] - X[None, :100]) ** 2).sum(axis=2))
+    for fitted in (of_train, D[:100]):
+        model = KNeighborsClassifier(7, weights="distance", metric="precomputed").fit(fitted, labels[:100])
+        for queries in (of_test, D[100:]):
+            np.testing.assert_array_equal(model.kneighbors(queries)[1], wanted.kneighbors(X[100:])[1])
+            np.testing.assert_allclose(model.predict_proba(queries), wanted.predict_proba(X[100:]))
+        np.testing.assert_array_equal(model.kneighbors()[1], wanted.kneighbors()[1])
+    pipeline = make_pipeline(peers.KNeighborsTransformer(n_neighbors=20), KNeighborsClassifier(metric="precomputed"))
+    plain = KNeighborsClassifier().fit(X[:100], labels[:100])
+    np.testing.assert_array_equal(pipeline.fit(X[:100], labels[:100]).predict(X[100:]), plain.predict(X[100:]))
+
+
+def test_attributes_of_scikit_learn() -> None:
+    X, labels, _ = _data(30)
+    for options in ({}, {"p": 1}, {"p": 3}, {"metric": "cosine"}, {"metric": "chebyshev"}):
+        ours = KNeighborsClassifier(**options).fit(X, labels)
+        theirs = peers.KNeighborsClassifier(**options).fit(X, labels)
+        assert ours.effective_metric_ == theirs.effective_metric_
+        assert ours.effective_metric_params_.get("p") == (3 if options == {"p": 3} else None)
+        assert ours.outputs_2d_ == theirs.outputs_2d_
+    assert KNeighborsClassifier().fit(X, np.c_[labels, labels]).outputs_2d_
 
 
 def test_powers_below_1_warn_unless_all_rows_are_measured() -> None:

@@ -26,12 +26,16 @@ X = RNG.normal(size=(150, 4)) + Y[:, None] * [1.0, 0.5, 0.0, 0.0]
         {"shrink_threshold": 0.8},
         {"priors": "empirical"},
         {"priors": [0.1, 0.2, 0.7], "shrink_threshold": 0.2},
+        {"metric": "manhattan", "shrink_threshold": 0.8},
+        {"metric": "manhattan", "priors": [0.1, 0.2, 0.7]},
     ],
     ids=repr,
 )
 def test_predictions_are_those_of_scikit_learn(options: Any) -> None:
     ours, theirs = NearestCentroid(**options).fit(X, Y), peers.NearestCentroid(**options).fit(X, Y)
     np.testing.assert_allclose(ours.centroids_, theirs.centroids_, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(ours.deviations_, theirs.deviations_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(ours.within_class_std_dev_, theirs.within_class_std_dev_, rtol=1e-10)
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
     if options.get("metric") is None:
         np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), rtol=1e-9)
@@ -99,3 +103,18 @@ def test_shrunken_centroids_are_certified_and_medians_are_not() -> None:
     worse = dataclasses.replace(model.certificate_.fit, deviations=model.deviations_ + 0.1)
     assert not dataclasses.replace(model.certificate_, fit=worse).verify(X, y)
     assert not hasattr(model.set_params(metric="manhattan", shrink_threshold=None).fit(X, y), "certificate_")
+
+
+@pytest.mark.parametrize(
+    ("priors", "says"),
+    [
+        ([0.5, 0.5], "each of 3 classes"),
+        ([0.5, np.nan, 0.5], "finite numbers"),
+        ([0.0, 0.0, 0.0], "not all of them 0"),
+        ([-1.0, 1.0, 1.0], "non-negative"),
+        (["a", "b", "c"], "priors must be numbers"),
+    ],
+)
+def test_priors_that_are_no_probabilities(priors: Any, says: str) -> None:
+    with pytest.raises(ParameterError, match=says):
+        NearestCentroid(priors=priors).fit(X, Y)

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from summula.core.errors import DataError, ParameterError
 
-__all__ = ["BORDERS", "FILTERS", "Edges", "Filter", "edges", "filter_named", "gradient"]
+__all__ = ["BORDERS", "FILTERS", "Edges", "Filter", "edges", "filter_named", "gradient", "strongest_channel"]
 
 Array = NDArray[np.float64]
 
@@ -74,12 +74,13 @@ def edges(
     sigma: float = 1.0,
     orientations: int | None = None,
     border: str = "reflect",
+    channel_axis: int | None = None,
 ) -> Edges:
     """Estimate the gradient of the brightness of one or several images.
 
     Parameters
     ----------
-    images : array-like of shape (height, width) or (n_images, height, width)
+    images : array-like of shape (height, width) or (n_images, height, width), with a further axis for colour images
         Brightness as floats, integers (such as uint8) or booleans.
     filter : {"sobel", "tap", "gaussian"}, default="sobel"
         "tap" is the central difference of neighbouring pixels, "sobel" smooths it over three rows or columns, and
@@ -92,6 +93,9 @@ def edges(
     border : {"reflect", "mirror", "nearest", "wrap", "constant"}, default="reflect"
         Extension of the image beyond its border, with the names of `scipy.ndimage`: reflected about the edge or the
         centre of the last pixels, their value, the opposite border, or zeros.
+    channel_axis : int, optional
+        Axis of the channels of colour images, such as -1 for the shape (height, width, 3). The gradient of a pixel is
+        that of the channel with the largest magnitude.
 
     Returns
     -------
@@ -111,12 +115,14 @@ def edges(
     >>> edges(image, "gaussian", sigma=1.5, orientations=12).responses.shape
     (12, 5, 6)
     """
-    pixels = _pixels(images)
+    pixels = _pixels(images, channel_axis)
     if border not in BORDERS:
         raise ParameterError(f"border must be one of {', '.join(map(repr, BORDERS))}; got {border!r}.")
     if orientations is not None and (isinstance(orientations, bool) or not _is_count(orientations)):
         raise ParameterError(f"orientations must be an int >= 1 or None; got {orientations!r}.")
     dx, dy = gradient(pixels, filter_named(filter, sigma), border)
+    if channel_axis is not None:
+        dx, dy = strongest_channel(dx, dy)
     responses = None
     if orientations is not None:
         angles = np.arange(orientations) * np.pi / orientations
@@ -148,6 +154,12 @@ def gradient(images: Array, filter: Filter, border: str = "reflect") -> tuple[Ar
     dx = _smoothed(_differences(images, filter, border, -1), filter, border, -2)
     dy = _smoothed(_differences(images, filter, border, -2), filter, border, -1)
     return dx, dy
+
+
+def strongest_channel(dx: Array, dy: Array) -> tuple[Array, Array]:
+    """Return the gradient of the channel with the largest magnitude; channels are the third axis from the end."""
+    largest = np.hypot(dx, dy).argmax(axis=-3, keepdims=True)
+    return tuple(np.take_along_axis(one, largest, axis=-3).squeeze(-3) for one in (dx, dy))  # type: ignore[return-value]
 
 
 def _differences(images: Array, filter: Filter, border: str, axis: int) -> Array:
@@ -182,7 +194,8 @@ def _shifted(wide: Array, start: int, shape: tuple[int, ...], axis: int) -> Arra
     return wide[..., start : start + size] if axis == -1 else wide[..., start : start + size, :]
 
 
-def _pixels(images: ArrayLike) -> Array:
+def _pixels(images: ArrayLike, channel_axis: int | None) -> Array:
+    """Return finite pixels of shape (..., height, width), or (..., channels, height, width)."""
     try:
         given = np.asarray(images)
         pixels = given.astype(np.float64)
@@ -190,11 +203,22 @@ def _pixels(images: ArrayLike) -> Array:
         raise DataError("images must be an array of numbers: the brightness of each pixel.") from None
     if given.dtype.kind not in "fiub":
         raise DataError(f"images must hold real numbers, but they are of type {given.dtype}.")
-    if pixels.ndim not in (2, 3) or 0 in pixels.shape[-2:]:
+    if channel_axis is not None:
+        if isinstance(channel_axis, bool) or not isinstance(channel_axis, int | np.integer):
+            raise ParameterError(f"channel_axis must be an int or None; got {channel_axis!r}.")
+        if pixels.ndim not in (3, 4) or not -pixels.ndim <= channel_axis < pixels.ndim:
+            raise DataError(
+                f"channel_axis={channel_axis} needs images with three or four axes, of which it is one; got shape "
+                f"{pixels.shape}."
+            )
+        pixels = np.ascontiguousarray(np.moveaxis(pixels, channel_axis, -3))
+    if pixels.ndim not in ((2, 3) if channel_axis is None else (3, 4)) or 0 in pixels.shape[-2:]:
         raise DataError(
-            f"images must have shape (height, width) or (n_images, height, width); got {pixels.shape}. Average the "
-            "channels of colour images, and reshape rows of pixels."
+            f"images must have shape (height, width) or (n_images, height, width); got {given.shape}. Pass "
+            "channel_axis=-1 for colour images of shape (..., height, width, channels), and reshape rows of pixels."
         )
+    if channel_axis is not None and not pixels.shape[-3]:
+        raise DataError(f"images of shape {given.shape} have no channels.")
     if not np.isfinite(pixels).all():
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(pixels))[0])
         raise DataError(

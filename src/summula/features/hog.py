@@ -12,26 +12,29 @@ removes the contrast (Dalal and Triggs, CVPR 2005):
     l2         v / |v|_2                      l1         v / |v|_1
     l2-hys     l2, cut off at 0.2, l2         l1-sqrt    sqrt(v / |v|_1)                                            (2)
 
+The gradient of a pixel of a colour image is that of the channel with the largest magnitude.
+
 A block without gradient remains 0. Features are ordered by row and column of the block, those of the cell in the block,
 and bin.
 """
 
 from __future__ import annotations
 
-from math import isqrt
-from typing import Any, ClassVar, NamedTuple
+from math import isqrt, prod
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
-from summula.core.errors import DataError
+from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, real
 from summula.core.model_files import schema
-from summula.features.edge_detection import FILTERS, filter_named, gradient
+from summula.features.edge_detection import FILTERS, filter_named, gradient, strongest_channel
 from summula.features.lift import Lift
 
 __all__ = ["HOG"]
@@ -43,36 +46,46 @@ _PIXELS = 1 << 18  # number of pixels computed at once, so that they stay in the
 _ROUNDING = 64 * float(np.finfo(np.float64).eps)  # gradients below this share of the largest pixel are errors
 
 
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, tuple | list) and len(value) == 2 and all(integer(1).accepts(one) for one in value)
+def _is_shape(value: Any, lengths: tuple[int, ...]) -> bool:
+    return isinstance(value, tuple | list) and len(value) in lengths and all(integer(1).accepts(one) for one in value)
 
 
-_pair = Allowed(_is_pair, "a pair of ints >= 1")
+_pair = Allowed(lambda value: _is_shape(value, (2,)), "a pair of ints >= 1")
+_image = Allowed(lambda value: _is_shape(value, (2, 3)), "two or three ints >= 1")
 
 
 class _Layout(NamedTuple):
     """Pixels, cells and blocks along both axes: (rows, columns)."""
 
     image: tuple[int, int]
+    channels: int
     cell: tuple[int, int]
     cells: tuple[int, int]
     block: tuple[int, int]  # cells per block
     blocks: tuple[int, int]
 
 
+def _has_all_pixels(model: Any, sizes: schema.Sizes) -> str | None:
+    shape = model.image_shape_
+    if len(shape) > 3 or prod(shape) != sizes["n_features"]:
+        return f"image_shape_ is {tuple(shape)}, but there are {sizes['n_features']} pixels"
+    return None
+
+
 @inherit_docs()
-@schema.saved()
+@schema.saved(_has_all_pixels, image_shape_=schema.Items(schema.Integer(1, 2**31 - 1), low=2))
 class HOG(Lift):
     """Describe images by the orientations of their edges, counted in cells (histograms of oriented gradients).
 
-    Rows are images, pixel by pixel. The features do not change with brightness and contrast, and little with small
-    displacements, so linear models of them recognise shapes that those of pixels do not.
+    Rows are images, pixel by pixel, or X is an array of images. The features do not change with brightness and
+    contrast, and little with small displacements, so linear models of them recognise shapes that those of pixels do
+    not.
 
     Parameters
     ----------
-    image_shape : tuple (height, width), optional
-        Shape of the images; by default they are square if the number of columns is a square number, and else as nearly
-        square as it allows, with height <= width.
+    image_shape : tuple (height, width) or (height, width, channels), optional
+        Shape of the images. By default that of an array of images; rows of pixels are square images without colour if
+        their number is a square number, and else as nearly square as it allows, with height <= width.
     n_bins : int, default=12
         Number of orientations of each histogram.
     cell : tuple (height, width), default=(8, 8)
@@ -90,6 +103,8 @@ class HOG(Lift):
 
     Attributes
     ----------
+    image_shape_ : tuple (height, width) or (height, width, channels)
+        Shape of the images.
     n_output_features_ : int
         Number of features.
 
@@ -110,7 +125,7 @@ class HOG(Lift):
 
     _accepts_sparse: ClassVar[bool] = False
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
-        "image_shape": (_pair, none),
+        "image_shape": (_image, none),
         "n_bins": (integer(1, 1 << 16),),
         "cell": (_pair,),
         "block": (_pair,),
@@ -123,7 +138,7 @@ class HOG(Lift):
 
     def __init__(
         self,
-        image_shape: tuple[int, int] | None = None,
+        image_shape: tuple[int, ...] | None = None,
         *,
         n_bins: int = 12,
         cell: tuple[int, int] = (8, 8),
@@ -144,22 +159,65 @@ class HOG(Lift):
         self.sigma = sigma
         self.n_jobs = n_jobs
 
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Store the shape of the images, and the number and names of the pixels.
+
+        Parameters
+        ----------
+        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
+            Or an array of images, of shape (n_samples, height, width) or (n_samples, height, width, channels).
+        y : ignored
+        """
+        rows, shape = _flattened(X)
+        with self._fitting(rows, needs_y=False) as run:
+            given = shape if self.image_shape is None else tuple(int(size) for size in self.image_shape)
+            if shape is not None and shape != given:
+                raise ParameterError(f"image_shape={given}, but the images in X have shape {shape}: pass that one.")
+            self.__dict__.pop("image_shape_", None)
+            self.image_shape_ = given or _squarish(run.source.n_features)
+            self._store_size(run)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Compute the histograms of images.
+
+        Parameters
+        ----------
+        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
+            Or an array of images, as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_outputs); for a scan an iterator of such blocks, which estimators take as X; a
+        Dask array, not yet computed, for a Dask collection
+        """
+        return super().transform(self._rows_of(X))
+
+    def _rows_of(self, X: Any) -> Any:
+        """Return images as rows of pixels."""
+        check_is_fitted(self)
+        rows, shape = _flattened(X)
+        if shape is not None and shape != tuple(self.image_shape_):
+            raise DataError(f"The images in X have shape {shape}, but those of `fit` had {tuple(self.image_shape_)}.")
+        return rows
+
     def histograms(self, X: Any) -> NDArray[np.float64]:
         """Return the histograms of the cells before normalisation.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
+            Or an array of images, as in `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples, rows of cells, columns of cells, n_bins)
         """
-        check_is_fitted(self)
-        source = self._reading(X)
+        source = self._reading(self._rows_of(X))
         if source.streams:
             raise DataError("histograms needs rows in memory: pass an array or a frame with some of the rows.")
-        layout = self._layout(self.n_features_in_)
+        layout = self._layout()
         pixels = np.ascontiguousarray(source.chunk(0, source.n_rows).X, np.float64)
         if not np.isfinite(pixels).all():
             raise DataError(f"X has a missing or infinite value at row {int(np.argwhere(~np.isfinite(pixels))[0, 0])}.")
@@ -172,50 +230,44 @@ class HOG(Lift):
         check_is_fitted(self)
         if X is None:
             raise DataError("The picture of HOG is that of an image: pass rows, summula.plot(model, X, row=0).")
-        source = self._reading(X)
+        source = self._reading(self._rows_of(X))
         if source.streams or not 0 <= row < source.n_rows:
             raise DataError(
                 f"X has no row {row} in memory; pass an array or a frame, and the number of one of its rows."
             )
         pixels = np.asarray(source.chunk(row, row + 1).X, np.float64)
-        layout = self._layout(self.n_features_in_)
-        image = pixels.reshape(layout.image)
+        layout = self._layout()
+        image = pixels.reshape(*layout.image, layout.channels).mean(axis=2)
         sums = self._cells(np.ascontiguousarray(pixels), layout)[0]
         return oriented_histograms(sums, image, cell=layout.cell, signed=bool(self.signed), ax=ax)
 
     # ---------------------------------------------------------------------------------------------------------- layout
 
-    def _shape(self, n_features: int) -> tuple[int, int]:
-        if self.image_shape is not None:
-            height, width = self.image_shape
-            return int(height), int(width)
-        height = next(h for h in range(isqrt(n_features), 0, -1) if n_features % h == 0)
-        return height, n_features // height
-
-    def _layout(self, n_features: int) -> _Layout:
-        shape = self._shape(n_features)
+    def _layout(self) -> _Layout:
+        shape = (int(self.image_shape_[0]), int(self.image_shape_[1]))
+        channels = int(self.image_shape_[2]) if len(self.image_shape_) == 3 else 1
         cells = [-(-size // int(step)) for size, step in zip(shape, self.cell, strict=True)]
         block = [1, 1] if self.norm is None else [min(int(b), n) for b, n in zip(self.block, cells, strict=True)]
         cell = (int(self.cell[0]), int(self.cell[1]))
         blocks = (cells[0] - block[0] + 1, cells[1] - block[1] + 1)
-        return _Layout(shape, cell, (cells[0], cells[1]), (block[0], block[1]), blocks)
+        return _Layout(shape, channels, cell, (cells[0], cells[1]), (block[0], block[1]), blocks)
 
     def _n_lifted(self, n_features: int) -> int:
-        height, width = self._shape(n_features)
-        if height * width != n_features:
+        if prod(self.image_shape_) != n_features:
             return 0
-        layout = self._layout(n_features)
+        layout = self._layout()
         return int(np.prod([int(self.n_bins), *layout.blocks, *layout.block], dtype=object))
 
     def _too_many(self, n: int, d: int) -> str:
         if n:
             return f"Images of {d} pixels would have {n} features, which is too many: use larger cells or fewer bins."
-        height, width = self._shape(d)
-        shape = f"image_shape=({height}, {width})"
-        return f"{shape} needs {height * width} columns, but X has {d}: pass the shape of the images."
+        return (
+            f"image_shape={self.image_shape_} needs {prod(self.image_shape_)} columns, but X has {d}: pass the shape "
+            "of the images, (height, width) or (height, width, channels)."
+        )
 
     def _names(self, names: list[str]) -> list[str]:
-        layout = self._layout(self.n_features_in_)
+        layout = self._layout()
         sizes = [*layout.blocks, *layout.block, int(self.n_bins)]
         names = []
         for at in np.ndindex(*sizes):
@@ -230,7 +282,7 @@ class HOG(Lift):
     # ------------------------------------------------------------------------------------------------------- computing
 
     def _write_rows(self, chunk: Chunk, out: Array) -> None:
-        layout = self._layout(chunk.n_features)
+        layout = self._layout()
         step = max(_PIXELS // chunk.n_features, 1)
         for start in range(0, len(chunk), step):
             pixels = np.ascontiguousarray(chunk.X[start : start + step], np.float64)
@@ -255,7 +307,12 @@ class HOG(Lift):
     def _cells(self, pixels: Array, layout: _Layout) -> Array:
         """Return the histograms (1) of the cells, of shape (image, row, column, bin)."""
         n, bins = len(pixels), int(self.n_bins)
-        dx, dy = gradient(pixels.reshape(n, *layout.image), filter_named(self.filter, float(self.sigma)))
+        chosen = filter_named(self.filter, float(self.sigma))
+        if layout.channels == 1:
+            dx, dy = gradient(pixels.reshape(n, *layout.image), chosen)
+        else:
+            colours = np.moveaxis(pixels.reshape(n, *layout.image, layout.channels), -1, 1)
+            dx, dy = strongest_channel(*gradient(np.ascontiguousarray(colours), chosen))
         magnitude = np.hypot(dx, dy)
         period = 2 * np.pi if self.signed else np.pi
         t = np.arctan2(dy, dx)
@@ -272,6 +329,21 @@ class HOG(Lift):
         sums = np.bincount((base + first).ravel(), (magnitude - upper).ravel(), length)
         sums += np.bincount((base + second).ravel(), upper.ravel(), length)
         return sums.reshape(n, *layout.cells, bins)
+
+
+def _flattened(X: Any) -> tuple[Any, tuple[int, ...] | None]:
+    """Return rows of pixels, and of an array of images their shape."""
+    if isinstance(X, list | tuple) and np.ndim(X) > 2:
+        X = np.asarray(X)
+    if not isinstance(X, np.ndarray) or X.ndim not in (3, 4):
+        return X, None
+    return X.reshape(len(X), prod(X.shape[1:])), X.shape[1:]
+
+
+def _squarish(n_features: int) -> tuple[int, int]:
+    """Return the shape nearest to a square with so many pixels."""
+    height = next(h for h in range(isqrt(n_features), 0, -1) if n_features % h == 0)
+    return height, n_features // height
 
 
 def _normalised(blocks: Array, norm: str, least: Array) -> Array:

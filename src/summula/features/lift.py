@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
+from summula.core.estimator.run import Run
 from summula.core.estimator.transformer import Transformer
 from summula.core.model_files import schema
 
@@ -59,13 +60,17 @@ class Lift(Transformer):
         y : ignored
         """
         with self._fitting(X, needs_y=False) as run:
-            run.raise_if_not_finite()
-            d = run.source.n_features
-            n = self._n_lifted(d)
-            if not 0 < n <= np.iinfo(np.int32).max:
-                raise ParameterError(self._too_many(n, d))
-            self.n_output_features_ = n
+            self._store_size(run)
         return self
+
+    def _store_size(self, run: Run) -> None:
+        """Check the rows, and store the number of lifted features."""
+        run.raise_if_not_finite()
+        d = run.source.n_features
+        n = self._n_lifted(d)
+        if not 0 < n <= np.iinfo(np.int32).max:
+            raise ParameterError(self._too_many(n, d))
+        self.n_output_features_ = n
 
     def _coefficients(self, coef: Any) -> NDArray[np.float64]:
         """Return the coefficients of one linear model of the lifted rows as a vector."""

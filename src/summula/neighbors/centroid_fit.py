@@ -41,11 +41,12 @@ class Spread(NamedTuple):
     errors: Array
 
     @classmethod
-    def of(cls, sums: Moments) -> Self:
-        """From the sums of the classes."""
+    def of(cls, sums: Moments, centroids: Array | None = None) -> Self:
+        """Return the spread of the classes about their centroids, by default their means."""
         W = sums.weight[:, 0]
         n, some = W.sum(), W > 0
-        squares = (W[:, None] * np.nan_to_num(sums.variance)).sum(axis=0)
+        apart = 0.0 if centroids is None else np.nan_to_num(sums.mean - centroids) ** 2
+        squares = (W[:, None] * (np.nan_to_num(sums.variance) + apart)).sum(axis=0)
         within = np.sqrt(squares / max(n - some.sum(), 1.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             m = np.where(some, np.sqrt(np.maximum(1 / W - 1 / n, 0.0)), 0.0)[:, None]

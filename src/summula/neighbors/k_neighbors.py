@@ -15,8 +15,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +33,13 @@ from summula.core.estimator.parameters import Allowed, integer, mapping, none, o
 from summula.core.estimator.rows import RowFunction, RowwiseEstimator, _joined, _map_part
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.neighbors.search.indexes import Neighbors, PairwiseIndex, SearchIndex, build_index
-from summula.neighbors.search.metrics import METRIC_NAMES, chosen_metric, is_between_0_and_1
+from summula.neighbors.search.base import Neighbors, SearchIndex
+from summula.neighbors.search.indexes import build_index
+from summula.neighbors.search.metrics import METRIC_NAMES, chosen_metric, is_between_0_and_1, is_distance_metric
+from summula.neighbors.search.pairwise import GivenIndex, check_distances
+from summula.neighbors.weighting import check_weights, neighbor_weights
 
-__all__ = ["NEIGHBOR_PARAMETERS", "KNeighborsModel", "check_weights", "neighbor_weights"]
+__all__ = ["NEIGHBOR_PARAMETERS", "KNeighborsModel"]
 
 Array = NDArray[Any]
 
@@ -44,13 +48,22 @@ _PARTS = 16
 _MOST_QUERIES = 8_192
 _LEAST_QUERIES = 256
 
-# The index of each model beside what it was made from: copies and loaded models make theirs when they need it.
-_indexes: WeakKeyDictionary[Any, tuple[tuple[Any, ...], SearchIndex]] = WeakKeyDictionary()
 
-_SPARSE_DISTANCES = (
-    "metric='precomputed' needs a dense matrix: a sparse one does not tell zero from unknown distances; pass the "
-    "distances between all rows."
-)
+@dataclass(frozen=True, eq=False)
+class _BuiltIndex:
+    """An index beside what it was made from."""
+
+    settings: tuple[Any, ...]
+    index: SearchIndex
+
+    def is_made_from(self, settings: tuple[Any, ...]) -> bool:
+        return all(a is b for a, b in zip(self.settings, settings, strict=True))
+
+
+# The index of each model, and by the identity of the training rows, which copies of a model share. Loaded models make
+# theirs when they need it.
+_indexes: WeakKeyDictionary[Any, _BuiltIndex] = WeakKeyDictionary()
+_indexes_of_rows: WeakValueDictionary[int, _BuiltIndex] = WeakValueDictionary()
 
 _function = Allowed(callable, "a callable")
 NEIGHBOR_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
@@ -59,40 +72,10 @@ NEIGHBOR_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "algorithm": (one_of("auto", "ball_tree", "kd_tree", "brute"),),
     "leaf_size": (integer(1),),
     "p": (real(0.0, open_low=True),),
-    "metric": (one_of(*METRIC_NAMES), _function),
+    "metric": (one_of(*METRIC_NAMES), _function, Allowed(is_distance_metric, "a DistanceMetric")),
     "metric_params": (none, mapping),
     "n_jobs": (none, integer()),
 }
-
-
-def neighbor_weights(weights: Any, distances: Array) -> Array:
-    """Return the weights of neighbours at these distances, rows sorted from near to far."""
-    if weights is None or weights == "uniform":
-        return np.ones_like(distances)
-    if callable(weights):
-        given = np.asarray(weights(distances), np.float64)
-        if given.shape != distances.shape:
-            raise ParameterError(
-                f"The function given as weights must return an array of the shape of its argument, {distances.shape}; "
-                f"it returned shape {given.shape}."
-            )
-        return given
-    # Relative to the nearest, so that inverses of tiny distances do not overflow; the ratio in (1) is the same.
-    nearest = distances[:, :1]
-    is_at_0 = (nearest == 0) | np.isinf(nearest)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(is_at_0, distances == nearest, nearest / distances))
-
-
-def check_weights(total: Array, found: Neighbors) -> Array:
-    """Refuse rows whose neighbours have no weight; return which rows are not finite, and refused later."""
-    is_bad = np.isnan(found.values[:, 0])
-    if (total[~is_bad] == 0).any():
-        raise DataError(
-            "All neighbors of some sample is getting zero weights. Please modify 'weights' to avoid this case if you "
-            "are using a user-defined function."
-        )
-    return np.asarray(is_bad)
 
 
 def _rows_of(is_sparse: bool, chunk: Chunk) -> Any:
@@ -112,9 +95,7 @@ def _without_self(found: Neighbors, own: Array) -> Neighbors:
 
 def _find(index: SearchIndex, is_sparse: bool, k: int, own: bool, chunk: Chunk) -> Neighbors:
     """Return the k nearest rows of each row of a chunk; with `own` these are training rows, which do not count."""
-    if chunk.is_sparse and isinstance(index, PairwiseIndex) and index.metric.what == "precomputed":
-        raise ParameterError(_SPARSE_DISTANCES)
-    X = _rows_of(is_sparse, chunk)
+    X = _rows_of(chunk.is_sparse if isinstance(index, GivenIndex) else is_sparse, chunk)
     found = index.nearest(X, k + 1 if own else k)
     return _without_self(found, np.arange(chunk.start, chunk.stop)) if own else found
 
@@ -132,18 +113,33 @@ def _averaged(find: Callable[[Chunk], Neighbors], average: Callable[[Neighbors],
     return values
 
 
+def _refuse_missing_target(y: Array | None, name: str) -> None:
+    """Raise if a target is missing, also where rows may have missing values."""
+    if y is None:
+        return
+    bad = np.flatnonzero(np.isnan(y.reshape(len(y), -1)).any(axis=1))
+    if len(bad):
+        raise DataError(
+            f"The target y is missing in {len(bad)} rows (NaN; first at row {bad[0]}); {name} needs complete targets: "
+            "impute or drop them."
+        )
+
+
 def _rows_are_sound(model: Any, sizes: schema.Sizes) -> str | None:
     X = model._fit_X
-    if not np.isfinite(X.data if sparse.issparse(X) else X).all():
+    values = X.data if sparse.issparse(X) else X
+    if np.isinf(values).any() or (np.isnan(values).any() and not model._allows_nan):
         return "_fit_X has values that are not finite"
     if model.metric == "precomputed" and X.shape[0] != X.shape[1]:
         return "_fit_X is no square matrix of distances"
+    if model.metric == "precomputed" and ((X.data if sparse.issparse(X) else X) < 0).any():
+        return "_fit_X has negative distances"
     return None
 
 
 @schema.state(
     _rows_are_sound,
-    _fit_X=schema.Array("float", "n_rows", "n_features") | schema.Sparse("n_rows", "n_features"),
+    _fit_X=schema.Array("float", "n_rows", "n_features", finite=False) | schema.Sparse("n_rows", "n_features"),
     n_samples_fit_=schema.Integer(1, size="n_rows"),
 )
 class KNeighborsModel(RowwiseEstimator):
@@ -156,18 +152,22 @@ class KNeighborsModel(RowwiseEstimator):
     weights : {"uniform", "distance"}, callable or None, default="uniform"
         Weights of the neighbours: equal, inverse distances, or a function from an array of distances to one of weights.
     algorithm : {"auto", "ball_tree", "kd_tree", "brute"}, default="auto"
-        A speed hint: a k-d tree (also for "ball_tree"), or all rows. "auto" takes a tree up to 15 columns. The answer
-        is the same.
+        A speed hint: a k-d tree (also for "ball_tree"), or all rows. "auto" takes a tree up to 15 columns where it
+        skips enough rows. The answer is the same.
     leaf_size : int, default=30
         For compatibility: leaves have 32 rows.
     p : float, default=2
         Power of the Minkowski distance; below 1 it is not a metric, and algorithm="brute" is needed.
     metric : str or callable, default="minkowski"
         "minkowski", "euclidean", "sqeuclidean", "manhattan", "chebyshev", "cosine", "hamming", "braycurtis",
-        "canberra", "correlation", "mahalanobis", "seuclidean", a function of two rows, or "precomputed".
+        "canberra", "correlation", "mahalanobis", "seuclidean", "haversine" (latitude and longitude in radians),
+        "nan_euclidean" (over the columns in which both rows have a value), for boolean columns "dice", "jaccard",
+        "rogerstanimoto", "russellrao", "sokalsneath", "yule", a function of two rows, a DistanceMetric object of
+        scikit-learn, or "precomputed": distances, of which a sparse matrix may store some.
     metric_params : dict, optional
-        Further arguments of the metric: `p` and `w` (weights of the columns) of "minkowski", `V` of "seuclidean",
-        `VI` of "mahalanobis", those of a function.
+        Further arguments of the metric: `p` and `w` (weights of the columns) of "minkowski", `V` (variances) of
+        "seuclidean", `V` (covariance) or `VI` (its inverse) of "mahalanobis", those of a function. Variances are by
+        default those of the training rows.
     n_jobs : int, optional
         Maximum number of threads; None uses all.
 
@@ -189,6 +189,11 @@ class KNeighborsModel(RowwiseEstimator):
 
     # ---------------------------------------------------------------------------------------------------------- fitting
 
+    @property
+    def _allows_nan(self) -> bool:  # type: ignore[override]
+        """Whether the metric leaves out missing values."""
+        return isinstance(self.metric, str) and self.metric == "nan_euclidean"
+
     def _check_memory(self, source: Source) -> None:
         """Only `fit` keeps rows; results for files are computed batch by batch."""
 
@@ -204,16 +209,17 @@ class KNeighborsModel(RowwiseEstimator):
             values = X = np.array(chunk.block())
         if not np.isfinite(values).all() or (chunk.y is not None and not np.isfinite(chunk.y).all()):
             run.raise_if_not_finite()
+            _refuse_missing_target(chunk.y, type(self).__name__)
         if self.metric == "precomputed" and X.shape[0] != X.shape[1]:
             raise DataError(
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix: "
                 "pass the distances between all training rows."
             )
-        if self.metric == "precomputed" and chunk.is_sparse:
-            raise ParameterError(_SPARSE_DISTANCES)
+        if self.metric == "precomputed":
+            check_distances(X)
         self._check_algorithm()
         self._fit_X, self.n_samples_fit_ = X, int(X.shape[0])
-        self._search_index()
+        self._search_index(has_new_rows=True)
         return chunk
 
     def _check_algorithm(self) -> None:
@@ -231,18 +237,23 @@ class KNeighborsModel(RowwiseEstimator):
             'problem either set p >= 1 or algorithm="brute".'
         )
 
-    def _search_index(self) -> SearchIndex:
+    def _search_index(self, *, has_new_rows: bool = False) -> SearchIndex:
         """Return the index of the training rows for the parameters as they are now."""
         settings = (self._fit_X, self.metric, self.p, self.metric_params, self.algorithm)
-        known = _indexes.get(self)
-        if known is None or not all(a is b for a, b in zip(known[0], settings, strict=True)):
+        known = _indexes.get(self) or _indexes_of_rows.get(id(self._fit_X))
+        if known is None or not known.is_made_from(settings):
             X = self._fit_X
+            if not has_new_rows and not self._allows_nan and np.isnan(X.data if sparse.issparse(X) else X).any():
+                raise ParameterError(
+                    f"The training rows have missing values, which metric={self.metric!r} does not take."
+                )
             metric = chosen_metric(self.metric, float(self.p), self.metric_params, int(X.shape[1]))
             is_brute = is_between_0_and_1(self.metric, self.p, self.metric_params)
             rows = X if sparse.issparse(X) else np.ascontiguousarray(X)
-            known = (settings, build_index(rows, metric, "brute" if is_brute else self.algorithm))
-            _indexes[self] = known
-        return known[1]
+            known = _BuiltIndex(settings, build_index(rows, metric, "brute" if is_brute else self.algorithm))
+        if _indexes.get(self) is not known:
+            _indexes[self] = _indexes_of_rows[id(self._fit_X)] = known
+        return known.index
 
     @property
     def effective_metric_(self) -> Any:
@@ -254,6 +265,12 @@ class KNeighborsModel(RowwiseEstimator):
         if (self.metric_params or {}).get("w") is not None:
             return "minkowski"
         return {1: "manhattan", 2: "euclidean", np.inf: "chebyshev"}.get(power, "minkowski")
+
+    @property
+    def effective_metric_params_(self) -> dict[str, Any]:
+        """The arguments of the metric: `metric_params`, and `p` of "minkowski"."""
+        params = dict(self.metric_params or {})
+        return {"p": self.p, **params} if self.effective_metric_ == "minkowski" else params
 
     # ------------------------------------------------------------------------------------------------------- neighbours
 
@@ -394,6 +411,7 @@ class KNeighborsModel(RowwiseEstimator):
         out = np.zeros((n, most, most))
         for k in range(1, most + 1):
             out[:, k - 1, :k] = neighbor_weights(self.weights, distances[:, :k])
+            check_weights(out[:, k - 1].sum(axis=1), distances)
         return out
 
     def __sklearn_tags__(self) -> Any:

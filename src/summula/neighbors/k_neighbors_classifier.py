@@ -14,8 +14,9 @@ from summula.core.estimator.multi_output import MultiOutputClassifier
 from summula.core.estimator.parameters import Allowed
 from summula.core.estimator.rows import RowFunction
 from summula.core.model_files import schema
-from summula.neighbors.k_neighbors import NEIGHBOR_PARAMETERS, KNeighborsModel, check_weights, neighbor_weights
-from summula.neighbors.search.indexes import Neighbors
+from summula.neighbors.k_neighbors import NEIGHBOR_PARAMETERS, KNeighborsModel
+from summula.neighbors.search.base import Neighbors
+from summula.neighbors.weighting import check_weights, neighbor_weights
 
 __all__ = ["KNeighborsClassifier"]
 
@@ -28,7 +29,7 @@ def _class_shares(codes: Array, counts: tuple[int, ...], weights: Any, found: Ne
     total = np.zeros(len(w))
     for m in range(w.shape[1]):
         total += w[:, m]
-    is_bad = check_weights(total, found)
+    is_bad = check_weights(total, found.values)
     shares, here = [], np.arange(len(w))
     for t, classes in enumerate(counts):
         of_target = np.zeros((len(w), classes))
@@ -126,6 +127,11 @@ class KNeighborsClassifier(KNeighborsModel, MultiOutputClassifier):
             codes = chunk.codes[:, None] if chunk.codes is not None else chunk.y
             self._y = np.array(codes, np.int32)
         return self
+
+    @property
+    def outputs_2d_(self) -> bool:
+        """Whether `y` had several targets."""
+        return len(self._classes_of_outputs) > 1
 
     def _average(self) -> Any:
         counts = tuple(len(classes) for classes in self._classes_of_outputs)

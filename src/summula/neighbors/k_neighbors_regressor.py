@@ -13,8 +13,9 @@ from summula.core.docstrings import inherit_docs
 from summula.core.estimator.parameters import Allowed
 from summula.core.estimator.regressor import Regressor
 from summula.core.model_files import schema
-from summula.neighbors.k_neighbors import NEIGHBOR_PARAMETERS, KNeighborsModel, check_weights, neighbor_weights
-from summula.neighbors.search.indexes import Neighbors
+from summula.neighbors.k_neighbors import NEIGHBOR_PARAMETERS, KNeighborsModel
+from summula.neighbors.search.base import Neighbors
+from summula.neighbors.weighting import check_weights, neighbor_weights
 
 __all__ = ["KNeighborsRegressor"]
 
@@ -29,7 +30,7 @@ def _weighted_means(y: Array, weights: Any, found: Neighbors) -> Array:
     for m in range(w.shape[1]):  # from near to far, whatever the number of rows
         total += w[:, m]
         out += w[:, m, None] * columns[found.rows[:, m]]
-    check_weights(total, found)
+    check_weights(total, found.values)
     with np.errstate(divide="ignore", invalid="ignore"):
         out /= total[:, None]
     return out[:, 0] if y.ndim == 1 else out

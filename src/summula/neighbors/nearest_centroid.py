@@ -97,6 +97,12 @@ class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClass
         The sum of squares that the means minimise (`centroid_fit`), and its distance from the minimum; medians have
         none.
 
+    Notes
+    -----
+    With equal priors, `predict` takes the nearest centroid (1), while `decision_function` and `predict_proba` compare
+    rows in units of the pooled standard deviations (2), as in scikit-learn: they agree on standardised columns. For
+    "manhattan", squares in (2) are those of the sum of absolute differences, and deviations are about the medians.
+
     References
     ----------
     Tibshirani, Hastie, Narasimhan, Chu (2002), Diagnosis of multiple cancer types by shrunken centroids.
@@ -179,7 +185,7 @@ class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClass
 
     def _shrunk(self, sums: Moments, centroids: Array) -> Array:
         """Name the pooled deviations, and shrink the centroids if so asked."""
-        spread = Spread.of(sums)
+        spread = Spread.of(sums, centroids)
         self.within_class_std_dev_ = spread.within
         self.deviations_ = spread.standardised(centroids)
         if self.shrink_threshold is None:
@@ -193,11 +199,16 @@ class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClass
         K = len(W)
         if isinstance(self.priors, str):
             return np.asarray(W / W.sum() if self.priors == "empirical" else np.full(K, 1 / K))
-        priors = np.asarray(self.priors, np.float64)
+        try:
+            priors = np.asarray(self.priors, np.float64)
+        except (TypeError, ValueError):
+            raise ParameterError(f"priors must be numbers; got {self.priors!r}.") from None
         if priors.shape != (K,):
             raise ParameterError(f"priors must have one number for each of {K} classes; got shape {priors.shape}.")
         if (priors < 0).any():
             raise ParameterError("priors must be non-negative")
+        if not np.isfinite(priors).all() or not priors.any():
+            raise ParameterError(f"priors must be finite numbers, not all of them 0; got {self.priors!r}.")
         if not np.isclose(priors.sum(), 1.0):
             warn("The priors do not sum to 1. Normalizing such that it sums to one.", UserWarning)
         return np.asarray(priors / priors.sum())
@@ -249,7 +260,8 @@ class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClass
             scores = np.tile(2 * np.log(np.where(self.class_count_ > 0, self.class_prior_, 0.0)), (len(chunk), 1))
         for k in np.flatnonzero(self.class_count_):
             away = (X - self.centroids_[k]) / scale
-            scores[:, k] -= (away * away).sum(axis=1)
+            is_l1 = self.metric == "manhattan"
+            scores[:, k] -= np.abs(away).sum(axis=1) ** 2 if is_l1 else (away * away).sum(axis=1)
         return scores
 
     @staticmethod

@@ -2,8 +2,9 @@
 
     BlockIndex      a k-d tree for few columns, or all rows in turn
     ProductIndex    squared distances in many columns, from products of matrices
-    SparseIndex     sparse rows, in turn
-    PairwiseIndex   distances that SciPy or the user computes
+    SparseIndex     sparse rows (`sparse_rows`)
+    PairwiseIndex   distances that SciPy or the user computes (`pairwise`)
+    GivenIndex      distances given in place of rows (`pairwise`)
 
 All give the k nearest rows, of equally near ones those of the smallest numbers, nearest first.
 
@@ -25,79 +26,36 @@ and only rows with such a score are measured, in double precision.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.spatial.distance import cdist
 
 from summula.core.data.layout.blocks import aligned, empty_block, scratch_block
-from summula.core.errors import DataError, ParameterError
 from summula.neighbors.search import kernels
-from summula.neighbors.search.metrics import Metric, PairwiseMetric, to_unit_rows
+from summula.neighbors.search.base import Neighbors, SearchIndex
+from summula.neighbors.search.metrics import Metric, PairwiseMetric
+from summula.neighbors.search.pairwise import GivenIndex, PairwiseIndex
 
-__all__ = ["BlockIndex", "Neighbors", "PairwiseIndex", "ProductIndex", "SearchIndex", "SparseIndex", "build_index"]
+__all__ = ["BlockIndex", "ProductIndex", "build_index"]
 
 Array = NDArray[Any]
 
-_TREE_COLUMNS = 15  # up to which a tree skips most rows
+_TREE_ROWS = 512  # up to which all rows are measured within a few microseconds per query
+_TREE_COLUMNS = 15  # up to which a tree is tried
+_SURE_COLUMNS = 8  # up to which it is faster than products whatever the rows are like
+_PROBES, _PROBED = 24, 6  # queries that tell, and their neighbours
+_LEAF_COST = 10  # time per leaf and column of a tree, in those of a product per row
 _QUERIES = 512  # rows that are multiplied at once
 _TILE = 1_024  # training rows that they are multiplied with
 _STEP = 2**22  # values that a kernel looks at before it returns, so that Ctrl-C works
 _GROWN = 2**21  # rows that `grow_tree` looks at before it returns
+_SORTED_QUERIES = 64  # from which the order of queries matters to the cache
 _SEARCHED = 256  # queries per call of `search_tree`
 _PRODUCT_ROWS = 256  # training rows from which scores are worth their while
 _FAR = 1e15  # lengths of queries, in those of training rows, whose scores might overflow
 _SIZES = (1e-100, 1e100)  # of R
-
-
-class Neighbors(NamedTuple):
-    """The nearest rows of each query: their distances (or ranking values) and numbers, nearest first."""
-
-    values: Array
-    rows: Array
-
-    @classmethod
-    def none(cls, queries: int, k: int, n: int) -> Neighbors:
-        """Return heaps of rows that any other row is nearer than."""
-        return cls(np.full((queries, k), np.inf), np.full((queries, k), n, np.int64))
-
-
-class SearchIndex:
-    """Base class of indexes."""
-
-    n_rows: int
-
-    def search(self, X: Any, k: int) -> Neighbors:
-        """Return the k nearest rows with their ranking values."""
-        raise NotImplementedError
-
-    def nearest(self, X: Any, k: int) -> Neighbors:
-        """Return the k nearest rows with their distances; those of rows that are not finite are NaN."""
-        X, bad = _finite_rows(X)
-        found = self._distances(X, k)
-        found.values[bad] = np.nan
-        return found
-
-    def _distances(self, X: Any, k: int) -> Neighbors:
-        metric: Metric = self.metric  # type: ignore[attr-defined]
-        values, rows = self.search(to_unit_rows(X) if metric.unit_rows else X, k)
-        return Neighbors(metric.distances(values), rows)
-
-
-def _finite_rows(X: Any) -> tuple[Any, Array]:
-    """Return rows with zeros in place of values that are not finite, and the numbers of rows that have such."""
-    values = X.data if sparse.issparse(X) else X
-    is_finite = np.isfinite(values)
-    if is_finite.all():
-        return X, np.zeros(0, np.intp)
-    X = X.copy()
-    if sparse.issparse(X):
-        X.data[~is_finite] = 0.0
-        return X, np.unique(np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[~is_finite])
-    X[~is_finite] = 0.0
-    return X, np.flatnonzero(~is_finite.all(axis=1))
 
 
 @dataclass(frozen=True)
@@ -128,15 +86,31 @@ class BlockIndex(SearchIndex):
         """Number of rows."""
         return len(self.blocks.members)
 
+    def _kernel_metric(self) -> tuple[int, float] | None:
+        """Return the metric as the kernels take it."""
+        return None if self.metric.tag == kernels.SQUARES else (self.metric.tag, self.metric.p)
+
+    def skips_most(self, X: Array) -> bool:
+        """Whether few enough leaves are visited for some of the training rows that a tree pays.
+
+        That depends less on the number of columns than on how many of them vary independently.
+        """
+        if not len(self.blocks.boxes):
+            return True
+        some = np.linspace(0, self.n_rows - 1, _PROBES).astype(np.intp)
+        Q = np.ascontiguousarray(X[some], np.float64)
+        found = Neighbors.none(len(Q), _PROBED, self.n_rows)
+        metric, scratch = self._kernel_metric(), kernels.Scratch.empty()
+        leaves = kernels.search_tree(self.blocks, Q, np.arange(len(Q)), metric, scratch, *found) / len(Q)
+        return bool(leaves * X.shape[1] * _LEAF_COST < self.n_rows)
+
     def search(self, X: Array, k: int) -> Neighbors:
         """Visit the leaves that are near enough, or all blocks."""
-        blocks, metric, scratch = self.blocks, (self.metric.tag, self.metric.p), kernels.Scratch.empty()
+        blocks, metric, scratch = self.blocks, self._kernel_metric(), kernels.Scratch.empty()
         X = np.ascontiguousarray(X, np.float64)
         found = Neighbors.none(len(X), k, self.n_rows)
         if len(blocks.boxes):
-            leaves = np.empty(len(X), np.int64)
-            kernels.nearest_leaves(blocks, X, leaves)
-            order = np.argsort(leaves, kind="stable")
+            order = self._by_leaf(X)
             for a in range(0, len(X), _SEARCHED):
                 kernels.search_tree(blocks, X, order[a : a + _SEARCHED], metric, scratch, *found)
         else:
@@ -148,6 +122,14 @@ class BlockIndex(SearchIndex):
                     kernels.offer_blocks(blocks, b, end, X[a : a + _QUERIES], metric, scratch.sums, V, rows)
         kernels.sort_neighbors(*found)
         return found
+
+    def _by_leaf(self, X: Array) -> Array:
+        """Return an order in which queries of the same leaf follow each other, unless there are few."""
+        if len(X) < _SORTED_QUERIES:
+            return np.arange(len(X))
+        leaves = np.empty(len(X), np.int64)
+        kernels.nearest_leaves(self.blocks, X, leaves)
+        return np.argsort(leaves, kind="stable")
 
 
 @dataclass(frozen=True)
@@ -223,84 +205,6 @@ def _squares(Z: Array) -> Array:
     return np.asarray(np.einsum("ij,ij->i", Z, Z))
 
 
-@dataclass(frozen=True)
-class SparseIndex(SearchIndex):
-    """Sparse rows in CSR format, columns of each row in order."""
-
-    metric: Metric
-    rows: tuple[Array, Array, Array]
-
-    @classmethod
-    def build(cls, X: Any, metric: Metric) -> SparseIndex:
-        """Take the arrays of a matrix."""
-        return cls(metric, _parts(X))
-
-    @property
-    def n_rows(self) -> int:  # type: ignore[override]
-        """Number of rows."""
-        return len(self.rows[0]) - 1
-
-    def search(self, X: Any, k: int) -> Neighbors:
-        """Measure all rows."""
-        found = Neighbors.none(X.shape[0], k, self.n_rows)
-        width = 1 + (len(self.rows[1]) + X.nnz) // (self.n_rows + X.shape[0])
-        step = max(1, _STEP // width // max(X.shape[0], 1))
-        query = _parts(X)
-        for a in range(0, self.n_rows, step):
-            end = min(a + step, self.n_rows)
-            kernels.offer_sparse(self.rows, a, end, query, (self.metric.tag, self.metric.p), *found)
-        kernels.sort_neighbors(*found)
-        return found
-
-
-def _parts(X: Any) -> tuple[Array, Array, Array]:
-    """Return the arrays of a CSR matrix in the types that the kernel is compiled for."""
-    X = sparse.csr_matrix(X)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data.astype(np.float64)
-
-
-@dataclass(frozen=True)
-class PairwiseIndex(SearchIndex):
-    """Rows whose distances are computed elsewhere."""
-
-    metric: PairwiseMetric
-    rows: Any
-
-    @property
-    def n_rows(self) -> int:  # type: ignore[override]
-        """Number of rows."""
-        return int(self.rows.shape[0])
-
-    def _distances(self, X: Any, k: int) -> Neighbors:
-        D = self._all(X)
-        if np.isnan(D).any():
-            raise DataError(f"The metric {self.metric.what!r} gave distances that are not numbers on these rows.")
-        order = np.argsort(D, axis=1, kind="stable")[:, :k]
-        return Neighbors(np.take_along_axis(D, order, axis=1), order.astype(np.int64))
-
-    def _all(self, X: Any) -> Array:
-        what, options = self.metric
-        if what == "precomputed":
-            D = np.asarray(X, np.float64)
-            if (D < 0).any():
-                raise DataError("Negative values in data passed to precomputed distance matrix: they must be >= 0.")
-            return D
-        rows = self.rows
-        if callable(what):
-            some = [X[i] for i in range(X.shape[0])]
-            others = [rows[i] for i in range(rows.shape[0])]
-            return np.array([[float(what(x, z, **options)) for z in others] for x in some]).reshape(len(some), -1)
-        if sparse.issparse(rows):
-            raise ParameterError(f"metric={what!r} needs dense rows: pass X.toarray().")
-        try:
-            return np.asarray(cdist(X, rows, what, **options))
-        except (TypeError, ValueError) as error:
-            raise ParameterError(f"metric={what!r} with metric_params={dict(options)!r}: {error}.") from None
-
-
 def build_index(X: Any, metric: Metric | PairwiseMetric, algorithm: str) -> SearchIndex:
     """Return the index that suits the rows; `algorithm` is a hint.
 
@@ -309,15 +213,20 @@ def build_index(X: Any, metric: Metric | PairwiseMetric, algorithm: str) -> Sear
     X : block, or CSR matrix
     """
     if isinstance(metric, PairwiseMetric):
-        return PairwiseIndex(metric, X)
-    if metric.unit_rows:
-        X = to_unit_rows(X)
+        is_given = isinstance(metric.what, str) and metric.what == "precomputed"
+        return GivenIndex(int(X.shape[0])) if is_given else PairwiseIndex.build(X, metric)
+    metric = metric.fitted_to(X)
+    X = metric.embedded(X)
     if sparse.issparse(X):
+        from summula.neighbors.search.sparse_rows import SparseIndex
+
         return SparseIndex.build(X, metric)
     n, d = X.shape
     can_grow = metric.tag != kernels.HAMMING
+    can_multiply = metric.tag == kernels.SQUARES and n >= _PRODUCT_ROWS
     if can_grow and (algorithm in ("kd_tree", "ball_tree") or (algorithm == "auto" and d <= _TREE_COLUMNS)):
-        return BlockIndex.build(X, metric, tree=n > kernels.BLOCK)
-    if metric.tag == kernels.SQUARES and n >= _PRODUCT_ROWS:
-        return ProductIndex.build(aligned(X), metric)
-    return BlockIndex.build(X, metric, tree=False)
+        index = BlockIndex.build(X, metric, tree=n > (_TREE_ROWS if algorithm == "auto" else kernels.BLOCK))
+        if algorithm == "auto" and can_multiply and d > _SURE_COLUMNS and not index.skips_most(X):
+            return ProductIndex.build(aligned(X), metric)
+        return index
+    return ProductIndex.build(aligned(X), metric) if can_multiply else BlockIndex.build(X, metric, tree=False)

@@ -14,7 +14,8 @@ the worst on top.
              boxes with a bound above the worst value are skipped
     tiles    scores in single precision, made such that no row with V below the worst value has a score above the
              threshold (`indexes.ProductIndex`); rows below it are measured by (1)
-    sparse   (1) over the columns where one of two sparse rows has a value
+
+Sparse rows are in `sparse_rows`.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ __all__ = [
     "Scratch",
     "grow_tree",
     "nearest_leaves",
+    "offer",
     "offer_blocks",
-    "offer_sparse",
     "offer_tile",
     "search_tree",
     "sort_neighbors",
@@ -95,7 +96,7 @@ def _sift(V: Any, I: Any, size: int, v: float, row: int) -> None:  # noqa: E741
 
 
 @internal_kernel
-def _offer(V: Any, I: Any, v: float, row: int) -> None:  # noqa: E741
+def offer(V: Any, I: Any, v: float, row: int) -> None:  # noqa: E741
     """Take a row if it is nearer than the worst."""
     if v < V[0] or (v == V[0] and row < I[0]):
         _sift(V, I, len(V), v, row)
@@ -115,22 +116,28 @@ def sort_neighbors(V: Any, I: Any) -> None:  # noqa: E741
 
 
 @internal_kernel
-def _block_values(block: Any, x: Any, tag: int, p: float, sums: Any) -> None:
-    """Write V of a row and each row of a block, equation (1)."""
+def _block_squares(block: Any, x: Any, sums: Any) -> None:
+    """Write the squared distances of a row and each row of a block, equation (1)."""
     for i in range(BLOCK):
         sums[i] = 0.0
-    if tag == SQUARES:
-        for j in range(0, len(x) - 1, 2):  # two columns at a time: sums are loaded and stored half as often
-            x0, x1 = x[j], x[j + 1]
-            for i in range(BLOCK):
-                t0, t1 = block[j, i] - x0, block[j + 1, i] - x1
-                sums[i] = (sums[i] + t0 * t0) + t1 * t1
-        if len(x) % 2 == 1:
-            last = x[len(x) - 1]
-            for i in range(BLOCK):
-                t0 = block[len(x) - 1, i] - last
-                sums[i] += t0 * t0
-    elif tag == MANHATTAN:
+    for j in range(0, len(x) - 1, 2):  # two columns at a time: sums are loaded and stored half as often
+        x0, x1 = x[j], x[j + 1]
+        for i in range(BLOCK):
+            t0, t1 = block[j, i] - x0, block[j + 1, i] - x1
+            sums[i] = (sums[i] + t0 * t0) + t1 * t1
+    if len(x) % 2 == 1:
+        last = x[len(x) - 1]
+        for i in range(BLOCK):
+            t0 = block[len(x) - 1, i] - last
+            sums[i] += t0 * t0
+
+
+@internal_kernel
+def _block_values(block: Any, x: Any, tag: int, p: float, sums: Any) -> None:
+    """Write V of a row and each row of a block for the other metrics."""
+    for i in range(BLOCK):
+        sums[i] = 0.0
+    if tag == MANHATTAN:
         for j in range(len(x)):
             for i in range(BLOCK):
                 sums[i] += abs(block[j, i] - x[j])
@@ -150,62 +157,69 @@ def _block_values(block: Any, x: Any, tag: int, p: float, sums: Any) -> None:
 
 
 @internal_kernel
-def _offer_block(blocks: Any, b: int, x: Any, tag: int, p: float, sums: Any, V: Any, I: Any) -> None:  # noqa: E741
-    _block_values(blocks.values[b], x, tag, p, sums)
+def _offer_block(blocks: Any, b: int, x: Any, metric: Any, sums: Any, V: Any, I: Any) -> None:  # noqa: E741
+    if metric is None:
+        _block_squares(blocks.values[b], x, sums)
+    else:
+        _block_values(blocks.values[b], x, metric[0], metric[1], sums)
     worst, hits = V[0], 0
     for i in range(BLOCK):
         hits += sums[i] <= worst
     if hits == 0:
         return
     first = b * BLOCK
-    for i in range(min(BLOCK, len(blocks.members) - first)):
+    left = len(blocks.members) - first
+    for i in range(BLOCK if left > BLOCK else left):
         if sums[i] <= V[0]:
-            _offer(V, I, sums[i], blocks.members[first + i])
+            offer(V, I, sums[i], blocks.members[first + i])
 
 
 @non_allocating_kernel
 def offer_blocks(blocks: Any, start: int, stop: int, X: Any, metric: Any, sums: Any, V: Any, I: Any) -> None:  # noqa: E741
-    """Offer the rows of some blocks to every query."""
+    """Offer the rows of some blocks to every query.
+
+    As in `search_tree`, `metric` is None for squares and (tag, p) for others, which are compiled separately: most users
+    need only the former.
+    """
     for q in range(len(X)):
         for b in range(start, stop):
-            _offer_block(blocks, b, X[q], metric[0], metric[1], sums, V[q], I[q])
+            _offer_block(blocks, b, X[q], metric, sums, V[q], I[q])
 
 
 # ----------------------------------------------------------------------------------------------------------------- tree
 
 
 @internal_kernel
-def _bound(box: Any, x: Any, tag: int, p: float) -> float:
+def _bound(box: Any, x: Any, metric: Any) -> float:
     """Return V of a row and the nearest point of a box."""
     s = 0.0
-    if tag == SQUARES:
-        for j in range(len(x)):
-            t = max(max(box[0, j] - x[j], x[j] - box[1, j]), 0.0)
-            s += t * t
-        return s
     for j in range(len(x)):
-        t = max(max(box[0, j] - x[j], x[j] - box[1, j]), 0.0)
-        if tag == MANHATTAN:
+        below, above = box[0, j] - x[j], x[j] - box[1, j]
+        t = below if below > above else above
+        t = t if t > 0.0 else 0.0
+        if metric is None:
+            s += t * t
+        elif metric[0] == MANHATTAN:
             s += t
-        elif tag == CHEBYSHEV:
-            s = max(s, t)
+        elif metric[0] == CHEBYSHEV:
+            s = t if t > s else s
         else:
-            s += t**p
-    return s * _SLACK if tag == POWER else s
+            s += t ** metric[1] * _SLACK
+    return s
 
 
 @internal_kernel
-def _search(blocks: Any, x: Any, tag: int, p: float, scratch: Any, V: Any, I: Any) -> None:  # noqa: E741
-    """Visit the leaves near a row, the nearer child of each node first."""
-    nodes, bounds, top = scratch.nodes, scratch.bounds, 1
+def _search(blocks: Any, x: Any, metric: Any, scratch: Any, V: Any, I: Any) -> int:  # noqa: E741
+    """Visit the leaves near a row, the nearer child of each node first; return their number."""
+    nodes, bounds, top, leaves = scratch.nodes, scratch.bounds, 1, 0
     nodes[0, 0], nodes[0, 1], nodes[0, 2], bounds[0] = 0, 0, len(blocks.values), 0.0
     while top > 0:
         top -= 1
         node, first, size, bound = nodes[top, 0], nodes[top, 1], nodes[top, 2], bounds[top]
         while size > 1 and bound <= V[0]:
             left = (size + 1) // 2
-            a = _bound(blocks.boxes[node + 1], x, tag, p)
-            b = _bound(blocks.boxes[node + 2 * left], x, tag, p)
+            a = _bound(blocks.boxes[node + 1], x, metric)
+            b = _bound(blocks.boxes[node + 2 * left], x, metric)
             other = top
             top += 1
             if a <= b:
@@ -220,15 +234,22 @@ def _search(blocks: Any, x: Any, tag: int, p: float, scratch: Any, V: Any, I: An
                 nodes[other, 0], nodes[other, 1], nodes[other, 2], bounds[other] = node + 1, first, left, a
                 node, first, size, bound = node + 2 * left, first + left, size - left, b
         if size == 1 and bound <= V[0]:
-            _offer_block(blocks, first, x, tag, p, scratch.sums, V, I)
+            _offer_block(blocks, first, x, metric, scratch.sums, V, I)
+            leaves += 1
+    return leaves
 
 
 @non_allocating_kernel
-def search_tree(blocks: Any, X: Any, order: Any, metric: Any, scratch: Any, V: Any, I: Any) -> None:  # noqa: E741
-    """Search for the queries numbered in `order`; neighbouring ones find the same nodes in the cache."""
+def search_tree(blocks: Any, X: Any, order: Any, metric: Any, scratch: Any, V: Any, I: Any) -> int:  # noqa: E741
+    """Search for the queries numbered in `order`; neighbouring ones find the same nodes in the cache.
+
+    Returns the number of leaves visited.
+    """
+    leaves = 0
     for i in range(len(order)):
         q = order[i]
-        _search(blocks, X[q], metric[0], metric[1], scratch, V[q], I[q])
+        leaves += _search(blocks, X[q], metric, scratch, V[q], I[q])
+    return leaves
 
 
 @non_allocating_kernel
@@ -238,8 +259,8 @@ def nearest_leaves(blocks: Any, X: Any, out: Any) -> None:
         node, first, size = 0, 0, len(blocks.values)
         while size > 1:
             left = (size + 1) // 2
-            a = _bound(blocks.boxes[node + 1], X[q], SQUARES, 2.0)
-            b = _bound(blocks.boxes[node + 2 * left], X[q], SQUARES, 2.0)
+            a = _bound(blocks.boxes[node + 1], X[q], None)
+            b = _bound(blocks.boxes[node + 2 * left], X[q], None)
             if a <= b:
                 node, size = node + 1, left
             else:
@@ -256,8 +277,10 @@ def _fit_box(X: Any, members: Any, box: Any) -> int:
         row = members[i]
         for j in range(X.shape[1]):
             t = X[row, j]
-            box[0, j] = min(box[0, j], t)
-            box[1, j] = max(box[1, j], t)
+            if t < box[0, j]:
+                box[0, j] = t
+            if t > box[1, j]:
+                box[1, j] = t
     widest = 0
     for j in range(1, X.shape[1]):
         if box[1, j] - box[0, j] > box[1, widest] - box[0, widest]:
@@ -301,7 +324,7 @@ def grow_tree(X: Any, members: Any, boxes: Any, nodes: Any, top: int, budget: in
     while top > 0 and budget > 0:
         top -= 1
         node, first, size = nodes[top, 0], nodes[top, 1], nodes[top, 2]
-        rows = members[first * BLOCK : min((first + size) * BLOCK, len(members))]
+        rows = members[first * BLOCK : (first + size) * BLOCK]  # fewer in the last block
         widest = _fit_box(X, rows, boxes[node])
         budget -= len(rows)
         if size > 1:
@@ -330,7 +353,7 @@ def offer_tile(scores: Any, first: int, rows: Any, X: Any, squares: Any, scale: 
     for q in range(len(X)):
         limit = _threshold(V[q, 0], squares[q], scale)
         for a in range(0, n, _GROUP):
-            b = min(a + _GROUP, n)
+            b = a + _GROUP if a + _GROUP < n else n
             hits = 0
             for j in range(a, b):
                 hits += scores[q, j] <= limit
@@ -343,64 +366,21 @@ def offer_tile(scores: Any, first: int, rows: Any, X: Any, squares: Any, scale: 
                         t = rows[first + j, c] - X[q, c]
                         s += t * t
                     if s <= V[q, 0]:
-                        _offer(V[q], I[q], s, first + j)
+                        offer(V[q], I[q], s, first + j)
                         limit = _threshold(V[q, 0], squares[q], scale)
-
-
-# --------------------------------------------------------------------------------------------------------------- sparse
-
-
-@internal_kernel
-def _term(t: float, tag: int, p: float) -> float:
-    if tag == SQUARES:
-        return t * t
-    if tag == HAMMING:
-        return 1.0 if t != 0.0 else 0.0
-    return abs(t) ** p if tag == POWER else abs(t)
-
-
-@internal_kernel
-def _sparse_value(A: Any, i: int, B: Any, k: int, tag: int, p: float) -> float:
-    """Return V of row i of A and row k of B, whose columns are in order."""
-    a, a_end, b, b_end = A[0][i], A[0][i + 1], B[0][k], B[0][k + 1]
-    s = 0.0
-    while a < a_end or b < b_end:
-        if b >= b_end or (a < a_end and A[1][a] < B[1][b]):
-            t = A[2][a]
-            a += 1
-        elif a >= a_end or B[1][b] < A[1][a]:
-            t = -B[2][b]
-            b += 1
-        else:
-            t = A[2][a] - B[2][b]
-            a += 1
-            b += 1
-        v = _term(t, tag, p)
-        s = max(s, v) if tag == CHEBYSHEV else s + v
-    return s
-
-
-@non_allocating_kernel
-def offer_sparse(rows: Any, start: int, stop: int, X: Any, metric: Any, V: Any, I: Any) -> None:  # noqa: E741
-    """Offer some sparse rows to every query; both are (indptr, indices, data)."""
-    for q in range(len(V)):
-        for r in range(start, stop):
-            v = _sparse_value(rows, r, X, q, metric[0], metric[1])
-            if v <= V[q, 0]:
-                _offer(V[q], I[q], v, r)
 
 
 def warmup() -> None:
     """Compile the kernels for the types they are called with."""
-    from scipy import sparse
-
-    from summula.neighbors.search.indexes import BlockIndex, ProductIndex, SparseIndex
+    from summula.neighbors.search import sparse_rows
+    from summula.neighbors.search.indexes import BlockIndex, ProductIndex
     from summula.neighbors.search.metrics import Metric
 
     X = np.arange(80.0).reshape(40, 2)
     metric = Metric(SQUARES, 2.0, 1.0, 0.5)
     for dtype in (np.float64, np.float32):
         ProductIndex.build(X.astype(dtype), metric).search(X, 2)
-    BlockIndex.build(X, metric, tree=True).search(X, 2)
-    BlockIndex.build(X, metric, tree=False).search(X, 2)
-    SparseIndex.build(sparse.csr_matrix(X), metric).search(sparse.csr_matrix(X), 2)
+    for one in (metric, Metric(MANHATTAN, 1.0, 1.0, 1.0)):
+        BlockIndex.build(X, one, tree=True).search(np.vstack([X, X]), 2)
+        BlockIndex.build(X, one, tree=False).search(X, 2)
+    sparse_rows.warmup()

@@ -5,12 +5,17 @@ A metric of the kernels ranks rows by V (`kernels`, equation 1); the distance is
     1 - x'z / (|x| |z|) = |x/|x| - z/|z||^2 / 2                                                                  (1)
 
 so it is half the squared distance of rows of length 1. A row of zeros has a further column with a 1 instead, which
-makes its distance from all others 1. All other names are those of `scipy.spatial.distance.cdist`.
+makes its distance from all others 1. The haversine distance of latitudes and longitudes is the angle between points of
+the unit sphere, which follows from the length of the chord between them,
+
+    2 arcsin(|u - v| / 2),        u = (cos lat cos lon, cos lat sin lon, sin lat)                                    (2)
+
+"nan_euclidean" is in `pairwise`; all other names are those of `scipy.spatial.distance.cdist`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,14 +26,27 @@ from summula.core.data.layout.blocks import aligned
 from summula.core.errors import ParameterError
 from summula.neighbors.search.kernels import CHEBYSHEV, HAMMING, MANHATTAN, POWER, SQUARES
 
-__all__ = ["METRIC_NAMES", "Metric", "PairwiseMetric", "chosen_metric", "is_between_0_and_1", "to_unit_rows"]
+__all__ = [
+    "BOOLEAN_METRICS",
+    "METRIC_NAMES",
+    "Metric",
+    "PairwiseMetric",
+    "chosen_metric",
+    "is_between_0_and_1",
+    "is_distance_metric",
+]
 
 Array = NDArray[Any]
 
 _ALIASES = {"l1": "manhattan", "cityblock": "manhattan", "l2": "euclidean", "infinity": "chebyshev", "p": "minkowski"}
-_FIXED = ("euclidean", "sqeuclidean", "manhattan", "chebyshev", "cosine", "hamming")
-_SCIPY = ("braycurtis", "canberra", "correlation", "mahalanobis", "seuclidean")
-METRIC_NAMES = (*_FIXED, "minkowski", *_SCIPY, "precomputed", *_ALIASES)
+_FIXED = ("euclidean", "sqeuclidean", "manhattan", "chebyshev", "cosine", "hamming", "haversine")
+# Of rows of true and false: numbers count as true unless they are 0.
+BOOLEAN_METRICS = ("dice", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule")
+_SCIPY = ("braycurtis", "canberra", "correlation", "mahalanobis", "seuclidean", *BOOLEAN_METRICS)
+METRIC_NAMES = (*_FIXED, "minkowski", *_SCIPY, "nan_euclidean", "precomputed", *_ALIASES)
+
+
+_EXPONENTS = 900  # of powers of the largest value beyond which differences may over- or underflow
 
 
 class Metric(NamedTuple):
@@ -38,20 +56,51 @@ class Metric(NamedTuple):
     p: float
     factor: float
     root: float
-    unit_rows: bool = False
+    embedding: str | None = None
+    shift: int = 0  # rows are multiplied by 2^shift, which is exact, so that powers neither over- nor underflow
+
+    def fitted_to(self, X: Any) -> Metric:
+        """Return the metric with the shift that rows of this size need."""
+        values = X.data if sparse.issparse(X) else X
+        if self.embedding is not None or self.tag not in (SQUARES, POWER) or not values.size:
+            return self
+        exponent = int(np.frexp(max(float(values.max()), -float(values.min())))[1])
+        return self._replace(shift=-exponent) if abs(exponent) * self.p > _EXPONENTS else self
+
+    def embedded(self, X: Any) -> Any:
+        """Map rows to those whose distances are compared, equations (1) and (2)."""
+        if self.shift:
+            return _shifted(X, self.shift)
+        if self.embedding is None:
+            return X
+        return _to_unit_rows(X) if self.embedding == "unit rows" else _to_sphere(X)
 
     def distances(self, values: Array) -> Array:
         """Turn ranking values into distances."""
+        if self.embedding == "sphere":
+            return np.asarray(2.0 * np.arcsin(np.minimum(0.5 * np.sqrt(values), 1.0)))
         if self.root == 1.0:
-            return np.asarray(values * self.factor)
-        return np.sqrt(values) if self.root == 0.5 else np.asarray(values**self.root)
+            values = values * self.factor
+        else:
+            values = np.sqrt(values) if self.root == 0.5 else values**self.root
+        with np.errstate(over="ignore"):
+            return np.asarray(np.ldexp(values, -self.shift * round(self.p * self.root)) if self.shift else values)
 
 
 class PairwiseMetric(NamedTuple):
-    """A metric that is computed for all pairs of rows: a name of SciPy's `cdist`, a function, or given distances."""
+    """A metric of all pairs of rows: a name of SciPy's `cdist`, a function, a DistanceMetric, or given distances."""
 
-    what: str | Callable[..., float]
+    what: Any
     options: Mapping[str, Any]
+
+
+def is_distance_metric(metric: Any) -> bool:
+    """Whether this is a DistanceMetric object of scikit-learn."""
+    if isinstance(metric, str) or not hasattr(metric, "pairwise"):
+        return False
+    from sklearn.metrics import DistanceMetric
+
+    return isinstance(metric, DistanceMetric)
 
 
 def is_between_0_and_1(metric: Any, p: float, params: Any) -> bool:
@@ -63,7 +112,9 @@ def is_between_0_and_1(metric: Any, p: float, params: Any) -> bool:
 def chosen_metric(metric: Any, p: float, params: Mapping[str, Any] | None, columns: int) -> Metric | PairwiseMetric:
     """Return the metric that the parameters of an estimator name."""
     options = dict(params or {})
-    if callable(metric):
+    if is_distance_metric(metric):
+        _refuse_options(type(metric).__name__, options)
+    if not isinstance(metric, str):
         return PairwiseMetric(metric, options)
     name = _ALIASES.get(metric, metric)
     if name == "minkowski":
@@ -77,16 +128,24 @@ def chosen_metric(metric: Any, p: float, params: Mapping[str, Any] | None, colum
         if np.isinf(power):
             raise ParameterError("The weights 'w' of metric_params need a finite p.")
         return PairwiseMetric(name, {"p": power, "w": _weights(options, columns)})
-    if name == "precomputed" or name in _SCIPY:
+    if name in ("nan_euclidean", "precomputed"):
+        _refuse_options(name, options)
+    if name in ("nan_euclidean", "precomputed") or name in _SCIPY:
         return PairwiseMetric(name, options)
     _refuse_options(name, options)
+    if name == "haversine" and columns != 2:
+        raise ParameterError(
+            f"Haversine distance only valid in 2 dimensions, but X has {columns} columns: pass latitude and longitude "
+            "in radians."
+        )
     return {
         "euclidean": Metric(SQUARES, 2.0, 1.0, 0.5),
         "sqeuclidean": Metric(SQUARES, 2.0, 1.0, 1.0),
-        "cosine": Metric(SQUARES, 2.0, 0.5, 1.0, unit_rows=True),
+        "cosine": Metric(SQUARES, 2.0, 0.5, 1.0, "unit rows"),
         "manhattan": Metric(MANHATTAN, 1.0, 1.0, 1.0),
         "chebyshev": Metric(CHEBYSHEV, 1.0, 1.0, 1.0),
         "hamming": Metric(HAMMING, 1.0, 1.0 / columns, 1.0),
+        "haversine": Metric(SQUARES, 2.0, 1.0, 0.5, "sphere"),
     }[name]
 
 
@@ -112,7 +171,7 @@ def _weights(options: Mapping[str, Any], columns: int) -> Array:
     return w
 
 
-def to_unit_rows(X: Any) -> Any:
+def _to_unit_rows(X: Any) -> Any:
     """Divide rows by their lengths, and mark rows of zeros in a further column, equation (1)."""
     if sparse.issparse(X):
         X = sparse.csr_matrix(X, dtype=np.float64, copy=True)  # SciPy sorts matrices in place
@@ -128,3 +187,21 @@ def to_unit_rows(X: Any) -> Any:
     Z[:, -1] = length == 0
     Z[:, :-1] /= np.where(length > 0, length, 1.0)[:, None]
     return aligned(Z)
+
+
+def _shifted(X: Any, shift: int) -> Any:
+    """Multiply rows by 2^shift."""
+    with np.errstate(over="ignore"):
+        if not sparse.issparse(X):
+            return np.ldexp(np.asarray(X, np.float64), shift)
+        X = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+        X.data = np.ldexp(X.data, shift)
+        return X
+
+
+def _to_sphere(X: Any) -> Array:
+    """Return the points of the unit sphere at latitudes and longitudes in radians, equation (2)."""
+    X = np.asarray(X.toarray() if sparse.issparse(X) else X, np.float64)
+    latitude, longitude = X[:, 0], X[:, 1]
+    radius = np.cos(latitude)
+    return aligned(np.column_stack([radius * np.cos(longitude), radius * np.sin(longitude), np.sin(latitude)]))
