@@ -28,9 +28,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start with the longest tests: at the end one process would run them while the others have nothing to do.
 
-    These are the comparisons of products, and the examples of a page, which are one test.
+    These are the comparisons of products, and the examples of a page, which are one test. Then come the tests that need
+    a cluster, so that one process of pytest-xdist runs them all and there is only one cluster.
     """
-    items.sort(key=lambda item: not ("products" in item.path.parts or item.path.suffix == ".md"))
+    items.sort(key=lambda item: (not _is_long(item), "dask_client" not in getattr(item, "fixturenames", ())))
+
+
+def _is_long(item: pytest.Item) -> bool:
+    return "products" in item.path.parts or item.path.suffix == ".md"
 
 
 # ----------------------------------------------------------------------------------------------------------- frames
