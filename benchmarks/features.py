@@ -87,9 +87,16 @@ def block_norm_error(X: Matrix, Z: Matrix) -> float:
 
 
 def _workload(
-    name: str, title: str, shape: tuple[int, int], quick_rows: int, ours: Any, theirs: Any, error: Quality
+    name: str,
+    title: str,
+    shape: tuple[int, int],
+    quick_rows: int,
+    ours: Any,
+    theirs: Any,
+    error: Quality,
+    peer: str = "scikit-learn",
 ) -> FitWorkload:
-    contenders = (Contender("summula", ours), Contender("scikit-learn", theirs))
+    contenders = (Contender("summula", ours), Contender(peer, theirs))
     return FitWorkload(name, title, shape, (quick_rows, shape[1]), table, contenders, error)
 
 
@@ -112,13 +119,14 @@ WORKLOADS = (
         _sklearn_lift,
         Quality(quadratic_sum_error, "error", tolerance=1e-12),
     ),
-    FitWorkload(
+    _workload(
         "hog",
         "HOG, images of 32 x 32",
         (20_000, 1_024),
-        (500, 1_024),
-        table,
-        (Contender("summula", _our_histograms), Contender("scipy, image by image", _scipy_histograms)),
+        500,
+        _our_histograms,
+        _scipy_histograms,
         Quality(block_norm_error, "error", tolerance=1e-12),
+        peer="scipy, image by image",
     ),
 )

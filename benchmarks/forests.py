@@ -58,30 +58,23 @@ def _contenders(make: Any, kind: str, n_trees: int = TREES) -> tuple[Contender, 
     return tuple(Contender(name, make(module, kind, n_trees)) for name, module in LIBRARIES)
 
 
-def _title(kind: str, what: str, n_trees: int) -> str:
-    return f"RandomForest{kind}, {what}{n_trees} trees, at least {LEAF} rows per leaf"
+def _fit_workload(name: str, kind: str, what: str, shape: tuple[int, int], n_trees: int, rounds: int) -> FitWorkload:
+    is_classifier = kind == "Classifier"
+    return FitWorkload(
+        name=f"forest-{name}",
+        title=f"RandomForest{kind}, {what}{n_trees} trees, at least {LEAF} rows per leaf",
+        shape=shape,
+        quick_shape=(2_000, 12),
+        make_data=two_classes if is_classifier else numbers,
+        contenders=_contenders(_fit, kind, n_trees),
+        quality=Quality(minus_area, "objective", 3e-3) if is_classifier else Quality(squared_error, "objective", 1e-2),
+        rounds=rounds,
+    )
 
 
 WORKLOADS = (
-    FitWorkload(
-        name="forest-classes",
-        title=_title("Classifier", "two classes, ", TREES),
-        shape=(50_000, 30),
-        quick_shape=(2_000, 12),
-        make_data=two_classes,
-        contenders=_contenders(_fit, "Classifier"),
-        quality=Quality(minus_area, "objective", tolerance=3e-3),
-    ),
-    FitWorkload(
-        name="forest-regression",
-        title=_title("Regressor", "", FEW_TREES),
-        shape=(100_000, 20),
-        quick_shape=(2_000, 12),
-        make_data=numbers,
-        contenders=_contenders(_fit, "Regressor", FEW_TREES),
-        quality=Quality(squared_error, "objective", tolerance=1e-2),
-        rounds=FEW_ROUNDS,
-    ),
+    _fit_workload("classes", "Classifier", "two classes, ", (50_000, 30), TREES, rounds=7),
+    _fit_workload("regression", "Regressor", "", (100_000, 20), FEW_TREES, FEW_ROUNDS),
     FitWorkload(
         name="forest-predict",
         title=f"RandomForestRegressor of {TREES} trees, fitted to 20,000 rows: predict",

@@ -23,6 +23,9 @@ class Regression(NamedTuple):
     y: np.ndarray
 
 
+DataMaker = Callable[[int, int], Regression]
+
+
 def dense_regression(rows: int, columns: int, dtype: type = np.float64) -> Regression:
     """Normal columns of unequal mean and scale, a linear signal, unit noise."""
     rng = np.random.default_rng(0)
@@ -92,39 +95,29 @@ def _sklearn(name: str, setting: str = "", **parameters: Any) -> Contender:
     return Contender(f"scikit-learn{setting}", load)
 
 
-def _linear_regression(
-    rows: int, order: str = "", make_data: Callable[[int, int], Regression] = dense_regression
+def _dense(
+    name: str, model: str, data: str, shape: tuple[int, int], make_data: DataMaker, tolerance: float, **parameters: Any
 ) -> FitWorkload:
     return FitWorkload(
-        name=f"linear-regression-{rows // 1000}k{'-fortran' if order else ''}",
-        title=f"LinearRegression, float64{order}",
-        shape=(rows, 50),
-        quick_shape=(max(rows // 100, 1_000), 50),
+        name=name,
+        title=f"{model}, {data}",
+        shape=shape,
+        quick_shape=(max(shape[0] // 100, 1_000), shape[1]),
         make_data=make_data,
-        contenders=(
-            _summula("LinearRegression"),
-            _intelex("LinearRegression"),
-            _sklearn("LinearRegression"),
-        ),
-        quality=Quality(partial(penalised_squares, alpha=0.0), "objective", tolerance=1e-9),
+        contenders=tuple(contender(model, **parameters) for contender in (_summula, _intelex, _sklearn)),
+        quality=Quality(partial(penalised_squares, alpha=parameters.get("alpha", 0.0)), "objective", tolerance),
     )
+
+
+def _linear_regression(rows: int, order: str = "", make_data: DataMaker = dense_regression) -> FitWorkload:
+    name = f"linear-regression-{rows // 1000}k{'-fortran' if order else ''}"
+    return _dense(name, "LinearRegression", f"float64{order}", (rows, 50), make_data, tolerance=1e-9)
 
 
 def _ridge_dense(dtype: type, tolerance: float) -> FitWorkload:
     precision = np.dtype(dtype).name
-    return FitWorkload(
-        name=f"ridge-dense-{precision}",
-        title=f"Ridge, {precision}",
-        shape=(500_000, 100),
-        quick_shape=(5_000, 100),
-        make_data=partial(dense_regression, dtype=dtype),
-        contenders=(
-            _summula("Ridge", alpha=ALPHA),
-            _intelex("Ridge", alpha=ALPHA),
-            _sklearn("Ridge", alpha=ALPHA),
-        ),
-        quality=Quality(partial(penalised_squares, alpha=ALPHA), "objective", tolerance),
-    )
+    name, make_data = f"ridge-dense-{precision}", partial(dense_regression, dtype=dtype)
+    return _dense(name, "Ridge", precision, (500_000, 100), make_data, tolerance, alpha=ALPHA)
 
 
 def unexplained(data: Regression, model: Any) -> float:

@@ -85,27 +85,22 @@ def _quantecon() -> Callable[[Problem], np.ndarray]:
     return work
 
 
-_CONTENDERS = (Contender("summula", _ours), Contender("QuantEcon, modified policy iteration", _quantecon))
-_QUALITY = Quality(largest_error, "error", tolerance=TOLERANCE)
+def _workload(
+    name: str, title: str, states: int, quick_states: int, make_data: Callable[[int, int], Problem], rounds: int
+) -> FitWorkload:
+    return FitWorkload(
+        name=f"mdp-{name}",
+        title=f"MDP.solve, {title}, discount 0.99, tol 1e-6",
+        shape=(states, 4),
+        quick_shape=(quick_states, 4),
+        make_data=make_data,
+        contenders=(Contender("summula", _ours), Contender("QuantEcon, modified policy iteration", _quantecon)),
+        quality=Quality(largest_error, "error", tolerance=TOLERANCE),
+        rounds=rounds,
+    )
+
 
 WORKLOADS = (
-    FitWorkload(
-        name="mdp-random",
-        title="MDP.solve, 8 random successors, discount 0.99, tol 1e-6",
-        shape=(100_000, 4),
-        quick_shape=(2_000, 4),
-        make_data=random_graph,
-        contenders=_CONTENDERS,
-        quality=_QUALITY,
-    ),
-    FitWorkload(
-        name="mdp-grid",
-        title="MDP.solve, grid world, discount 0.99, tol 1e-6",
-        shape=(40_000, 4),
-        quick_shape=(900, 4),
-        make_data=grid_world,
-        contenders=_CONTENDERS,
-        quality=_QUALITY,
-        rounds=3,
-    ),
+    _workload("random", "8 random successors", 100_000, 2_000, random_graph, rounds=7),
+    _workload("grid", "grid world", 40_000, 900, grid_world, rounds=3),
 )

@@ -97,27 +97,21 @@ PEERS = (
     Contender("intelex", _fit("sklearnex.neighbors", n_jobs=-1)),
 )
 
+
+def _dense(
+    name: str, title: str, shape: tuple[int, int], share: float, dtype: type, peer: Contender, tolerance: float
+) -> FitWorkload:
+    make_data, quality = partial(normal_rows, share=share, dtype=dtype), Quality(error, "error", tolerance)
+    quick_shape = (2_000, min(shape[1], 32))
+    title = f"5 nearest neighbours, {title}"
+    return FitWorkload(f"neighbours-{name}", title, shape, quick_shape, make_data, (OURS, *PEERS, peer), quality, 3)
+
+
+_TREE, _BRUTE = Contender("SciPy cKDTree", _scipy), Contender("FAISS", _faiss)
+
 WORKLOADS = (
-    FitWorkload(
-        name="neighbours-few-columns",
-        title="5 nearest neighbours, 50,000 queries",
-        shape=(200_000, 6),
-        quick_shape=(2_000, 6),
-        make_data=partial(normal_rows, share=0.25, dtype=np.float64),
-        contenders=(OURS, *PEERS, Contender("SciPy cKDTree", _scipy)),
-        quality=Quality(error, "error", tolerance=1e-6),
-        rounds=3,
-    ),
-    FitWorkload(
-        name="neighbours-many-columns",
-        title="5 nearest neighbours, 10,000 queries, float32",
-        shape=(50_000, 128),
-        quick_shape=(2_000, 32),
-        make_data=partial(normal_rows, share=0.2, dtype=np.float32),
-        contenders=(OURS, *PEERS, Contender("FAISS", _faiss)),
-        quality=Quality(error, "error", tolerance=1e-4),  # single precision
-        rounds=3,
-    ),
+    _dense("few-columns", "50,000 queries", (200_000, 6), 0.25, np.float64, _TREE, 1e-6),
+    _dense("many-columns", "10,000 queries, float32", (50_000, 128), 0.2, np.float32, _BRUTE, 1e-4),
     FitWorkload(
         name="neighbours-sparse",
         title="5 nearest neighbours of sparse rows with 50 values, 2,000 queries",

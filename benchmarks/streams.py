@@ -234,74 +234,91 @@ def error_of_path(files: Files, result: Any) -> float:
 # ----------------------------------------------------------------------------------------------------------- workloads
 
 
-def _parquet(compression: str, name: str) -> FitWorkload:
+def _stream(
+    name: str,
+    title: str,
+    shape: tuple[int, int],
+    write: Callable[..., Any],
+    peers: dict[str, Callable[[], Callable[[Files], Any]]],
+    quality: Quality,
+    rounds: int = 7,
+) -> FitWorkload:
     return FitWorkload(
-        name=name,
-        title=f"LinearRegression from Parquet, {compression if compression != 'none' else 'uncompressed'}",
-        shape=(10_000_000, 50),
-        quick_shape=(20_000, 50),
-        make_data=partial(Files, name, write=partial(_write_parquet, compression=compression)),
-        contenders=(
-            Contender("summula", _fit),
-            Contender("pyarrow, decoding alone", decode(lambda files: files.paths)),
-        ),
-        quality=Quality(error, "error", tolerance=1e-9),
+        name=f"stream-{name}",
+        title=title,
+        shape=shape,
+        quick_shape=(20_000, shape[1]),
+        make_data=partial(Files, f"stream-{name}", write=write),
+        contenders=tuple(Contender(peer, load) for peer, load in peers.items()),
+        quality=quality,
+        rounds=rounds,
     )
 
 
+_write_plain = partial(_write_parquet, compression="none")
+_write_zstd = partial(_write_parquet, compression="zstd")
+_decode_all = decode(lambda files: files.paths)
+_decode_buffered = decode(lambda files: files.paths, pre_buffer=False, buffer_size=1 << 16)
+_decode_last_twice = decode(lambda files: 2 * files.paths[-1:])
+_EXACT = Quality(error, "error", tolerance=1e-9)
+
 WORKLOADS = (
-    _parquet("none", "stream-parquet"),
-    _parquet("zstd", "stream-parquet-zstd"),
-    FitWorkload(
-        name="stream-csv",
-        title="LinearRegression from CSV",
-        shape=(2_000_000, 20),
-        quick_shape=(20_000, 20),
-        make_data=partial(Files, "stream-csv", write=_write_csv),
-        contenders=(Contender("summula", _fit), Contender("pyarrow, reading it whole", _read_csv)),
-        quality=Quality(error, "error", tolerance=1e-9),
+    _stream(
+        "parquet",
+        "LinearRegression from Parquet, uncompressed",
+        (10_000_000, 50),
+        _write_plain,
+        {"summula": _fit, "pyarrow, decoding alone": _decode_all},
+        _EXACT,
     ),
-    FitWorkload(
-        name="stream-day",
-        title=f"LinearRegression, one of {DAYS} files removed and added",
-        shape=(1_000_000, 50),
-        quick_shape=(20_000, 50),
-        make_data=partial(Files, "stream-day", write=_write_days),
-        contenders=(
-            Contender("summula", _add_and_remove),
-            Contender("pyarrow, decoding it twice", decode(lambda files: 2 * files.paths[-1:])),
-            Contender("summula, fit to all files", _fit),
-        ),
-        quality=Quality(error_of_days, "error", tolerance=1e-9),
+    _stream(
+        "parquet-zstd",
+        "LinearRegression from Parquet, zstd",
+        (10_000_000, 50),
+        _write_zstd,
+        {"summula": _fit, "pyarrow, decoding alone": _decode_all},
+        _EXACT,
     ),
-    FitWorkload(
-        name="stream-lasso-path",
-        title="lasso_path of 100 alphas from Parquet, uncompressed",
-        shape=(10_000_000, 100),
-        quick_shape=(20_000, 100),
-        make_data=partial(Files, "stream-lasso-path", write=partial(_write_parquet, compression="none")),
-        contenders=(
-            Contender("summula", _path),
-            Contender("pyarrow, decoding alone", decode(lambda files: files.paths)),
-            Contender(
-                "pyarrow, decoding in small buffers",
-                decode(lambda files: files.paths, pre_buffer=False, buffer_size=1 << 16),
-            ),
-        ),
-        quality=Quality(error_of_path, "error", tolerance=1e-6),
+    _stream(
+        "csv",
+        "LinearRegression from CSV",
+        (2_000_000, 20),
+        _write_csv,
+        {"summula": _fit, "pyarrow, reading it whole": _read_csv},
+        _EXACT,
+    ),
+    _stream(
+        "day",
+        f"LinearRegression, one of {DAYS} files removed and added",
+        (1_000_000, 50),
+        _write_days,
+        {
+            "summula": _add_and_remove,
+            "pyarrow, decoding it twice": _decode_last_twice,
+            "summula, fit to all files": _fit,
+        },
+        Quality(error_of_days, "error", tolerance=1e-9),
+    ),
+    _stream(
+        "lasso-path",
+        "lasso_path of 100 alphas from Parquet, uncompressed",
+        (10_000_000, 100),
+        _write_plain,
+        {
+            "summula": _path,
+            "pyarrow, decoding alone": _decode_all,
+            "pyarrow, decoding in small buffers": _decode_buffered,
+        },
+        Quality(error_of_path, "error", tolerance=1e-6),
         rounds=3,
     ),
-    FitWorkload(
-        name="stream-logistic",
-        title="LogisticRegression from Parquet, against the same rows in memory",
-        shape=(10_000_000, 30),
-        quick_shape=(20_000, 30),
-        make_data=partial(Files, "stream-logistic", write=_write_classes),
-        contenders=(
-            Contender("summula", _logistic(in_memory=False)),
-            Contender("summula, in memory", _logistic(in_memory=True)),
-        ),
-        quality=Quality(objective, "objective", tolerance=1e-9),
+    _stream(
+        "logistic",
+        "LogisticRegression from Parquet, against the same rows in memory",
+        (10_000_000, 30),
+        _write_classes,
+        {"summula": _logistic(in_memory=False), "summula, in memory": _logistic(in_memory=True)},
+        Quality(objective, "objective", tolerance=1e-9),
         rounds=3,
     ),
 )

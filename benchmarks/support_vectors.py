@@ -1,5 +1,6 @@
 """Support vector machines and kernels: the same problem, tolerance and cache, the same objective."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -105,6 +106,29 @@ def _svc(name: str, title: str, shape: tuple[int, int], rounds: int, **settings:
     )
 
 
+def _linear_svc(
+    name: str,
+    title: str,
+    shape: tuple[int, int],
+    quick_shape: tuple[int, int],
+    make_data: Callable[[int, int], Any],
+    rounds: int,
+    theirs: dict[str, Any] | None = None,
+    **settings: Any,
+) -> FitWorkload:
+    """A fit of LinearSVC; scikit-learn also gets the settings `theirs`."""
+    is_hinge = settings.get("loss") == "hinge"
+    quality = Quality(hinge, "objective", 1e-3) if is_hinge else Quality(squared_hinge, "objective", 1e-4)
+    contenders = (
+        _of("summula", "summula.svm", "LinearSVC", **settings),
+        _of("scikit-learn", "sklearn.svm", "LinearSVC", **settings, **(theirs or {})),
+    )
+    return FitWorkload(name, f"LinearSVC, {title}", shape, quick_shape, make_data, contenders, quality, rounds)
+
+
+_two_classes = partial(classes, kinds=2)
+_SPARSE_TITLE = f"squared hinge, sparse, {NONZEROS_PER_ROW} entries per row"
+
 WORKLOADS = (
     _svc("svc-gaussian", "SVC, Gaussian kernel, C=1", (15_000, 30), 3, C=1.0, gamma=1 / 30),
     _svc("svc-large-c", "SVC, Gaussian kernel, C=100", (6_000, 10), 3, C=100.0, gamma=0.1),
@@ -127,18 +151,8 @@ WORKLOADS = (
         contenders=(_of("summula", "summula.svm", "SVC"), _of("scikit-learn", "sklearn.svm", "SVC")),
         quality=Quality(_training_error, "error", tolerance=1e-6),
     ),
-    FitWorkload(
-        name="linear-svc-hinge",
-        title="LinearSVC, hinge loss",
-        shape=(50_000, 20),
-        quick_shape=(2_000, 5),
-        make_data=partial(classes, kinds=2),
-        contenders=(
-            _of("summula", "summula.svm", "LinearSVC", loss="hinge"),
-            _of("scikit-learn", "sklearn.svm", "LinearSVC", loss="hinge", max_iter=2_000),
-        ),
-        quality=Quality(hinge, "objective", tolerance=1e-3),
-        rounds=3,
+    _linear_svc(
+        "linear-svc-hinge", "hinge loss", (50_000, 20), (2_000, 5), _two_classes, 3, {"max_iter": 2_000}, loss="hinge"
     ),
     FitWorkload(
         name="svc-predict",
@@ -150,31 +164,9 @@ WORKLOADS = (
         quality=Quality(_margin_error, "objective", tolerance=1e-3),
         rounds=3,
     ),
-    FitWorkload(
-        name="linear-svc",
-        title="LinearSVC, squared hinge",
-        shape=(200_000, 50),
-        quick_shape=(5_000, 10),
-        make_data=partial(classes, kinds=2),
-        contenders=(
-            _of("summula", "summula.svm", "LinearSVC"),
-            _of("scikit-learn", "sklearn.svm", "LinearSVC", max_iter=10_000),
-        ),
-        quality=Quality(squared_hinge, "objective", tolerance=1e-4),
-        rounds=5,
-    ),
-    FitWorkload(
-        name="linear-svc-sparse",
-        title=f"LinearSVC, squared hinge, sparse, {NONZEROS_PER_ROW} entries per row",
-        shape=(100_000, 50_000),
-        quick_shape=(2_000, 3_000),
-        make_data=sparse_classes,
-        contenders=(
-            _of("summula", "summula.svm", "LinearSVC", random_state=0),
-            _of("scikit-learn", "sklearn.svm", "LinearSVC", random_state=0),
-        ),
-        quality=Quality(squared_hinge, "objective", tolerance=1e-4),
-        rounds=5,
+    _linear_svc("linear-svc", "squared hinge", (200_000, 50), (5_000, 10), _two_classes, 5, {"max_iter": 10_000}),
+    _linear_svc(
+        "linear-svc-sparse", _SPARSE_TITLE, (100_000, 50_000), (2_000, 3_000), sparse_classes, 5, random_state=0
     ),
     FitWorkload(
         name="kernel-ridge",

@@ -17,6 +17,15 @@ SETTINGS = {"svg.hashsalt": "summula", "svg.fonttype": "none", "font.family": ["
 SIZE = (4.8, 3.6)
 
 
+def _finish(ax: Any, across: str, up: str, title: str = "", **limits: tuple[float, float]) -> None:
+    """Set the limits given (`xlim`, `ylim`), label the axes and add a legend."""
+    from summula.plotting.style import dress, keyed
+
+    ax.set(**limits)
+    dress(ax, across, up, title)
+    keyed(ax)
+
+
 def logistic_regions(ax: Any) -> None:
     """Two overlapping classes, and lines of equal probability."""
     from summula.linear_model import LogisticRegression
@@ -194,7 +203,7 @@ def _perceptron_steps() -> tuple[Any, Any, Any]:
 
 def perceptron_rows(ax: Any) -> None:
     """The borders a perceptron draws, from the first mistake to the last, among the rows."""
-    from summula.plotting.style import GREY, INK, colour, dress, keyed, marker
+    from summula.plotting.style import GREY, INK, colour, marker
 
     X, y, steps = _perceptron_steps()
     for k, w in enumerate(steps[1:], 1):
@@ -204,11 +213,9 @@ def perceptron_rows(ax: Any) -> None:
         ax.annotate(str(k), 0.55 * along, fontsize=7, color=INK if last else GREY)
     for k, name in enumerate((-1, 1)):
         ax.plot(*X[y == name].T, marker=marker(k), ls="none", color=colour(k), label=str(name))
-    ax.set_xlim(-1.2, 1.2)
-    ax.set_ylim(-1.2, 1.2)
     ax.set_aspect("equal")
-    dress(ax, "x0", "x1", f"borders after each of {len(steps) - 1} mistakes")
-    keyed(ax)
+    title = f"borders after each of {len(steps) - 1} mistakes"
+    _finish(ax, "x0", "x1", title, xlim=(-1.2, 1.2), ylim=(-1.2, 1.2))
 
 
 def perceptron_weights(ax: Any) -> None:
@@ -220,7 +227,7 @@ def perceptron_weights(ax: Any) -> None:
 
 def certificate_bounds(ax: Any) -> None:
     """How far above an observed error of 5 % the upper bounds lie, against the number of held-out rows."""
-    from summula.plotting.style import colour, dress, keyed, marker
+    from summula.plotting.style import colour, marker
     from summula.stats import (
         bernstein_bounds,
         betting_bounds,
@@ -246,8 +253,7 @@ def certificate_bounds(ax: Any) -> None:
         ax.plot(n, upper - 0.05, color=colour(k), marker=marker(k), ms=4, lw=1.2, label=name)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    dress(ax, "held-out rows", "upper bound minus observed error", "observed error 5 %, confidence 95 %")
-    keyed(ax)
+    _finish(ax, "held-out rows", "upper bound minus observed error", "observed error 5 %, confidence 95 %")
 
 
 def certificate_coverage(ax: Any) -> None:
@@ -410,7 +416,7 @@ def _two_rings() -> Any:
 def ada_boost_error(ax: Any) -> None:
     """The training error of AdaBoost and the bound on it, round by round."""
     from summula.ensemble import AdaBoostClassifier
-    from summula.plotting.style import colour, dress, keyed
+    from summula.plotting.style import colour
 
     X, y = _two_rings()
     model = AdaBoostClassifier(n_estimators=60).fit(X, y)
@@ -418,9 +424,7 @@ def ada_boost_error(ax: Any) -> None:
     wrong = [1 - score for score in model.staged_score(X, y)]
     ax.plot(rounds, np.cumprod(2 * np.sqrt(error * (1 - error))), color=colour(1), linestyle="--", label="bound")
     ax.plot(rounds, wrong, color=colour(0), label="training error")
-    ax.set_ylim(0, 1)
-    dress(ax, "rounds", "share of rows")
-    keyed(ax)
+    _finish(ax, "rounds", "share of rows", ylim=(0, 1))
 
 
 def ada_boost_margins(ax: Any) -> None:
@@ -440,7 +444,7 @@ def staged_loss(ax: Any) -> None:
     from sklearn.metrics import log_loss
 
     from summula.ensemble import GradientBoostingClassifier
-    from summula.plotting.style import colour, dress, keyed
+    from summula.plotting.style import colour
 
     rng = np.random.default_rng(2)
     X = rng.normal(size=(1_500, 4))
@@ -450,9 +454,7 @@ def staged_loss(ax: Any) -> None:
         fresh = [log_loss(y[500:], p) for p in model.staged_predict_proba(X[500:])]
         ax.plot(model.train_score_ / 2, color=colour(k), linestyle="--", label=f"training rows, rate {rate:g}")
         ax.plot(fresh, color=colour(k), label=f"fresh rows, rate {rate:g}")
-    ax.set_ylim(0, 1.2)
-    dress(ax, "stages", "log-loss")
-    keyed(ax)
+    _finish(ax, "stages", "log-loss", ylim=(0, 1.2))
 
 
 def k_means_trace(ax: Any) -> None:
@@ -515,7 +517,7 @@ def gda_against_logistic(ax: Any) -> None:
 
     from summula.discriminant_analysis import LinearDiscriminantAnalysis
     from summula.linear_model import LogisticRegression
-    from summula.plotting.style import colour, dress, keyed, marker
+    from summula.plotting.style import colour, marker
 
     def gaussian(rng: Any, y: Any) -> Any:
         return rng.normal(size=(len(y), 5)) + 0.45 * y[:, None]
@@ -554,8 +556,7 @@ def gda_against_logistic(ax: Any) -> None:
     ax.set_xscale("log")
     ax.set_xticks(sizes, [str(n) for n in sizes])
     ax.minorticks_off()
-    dress(ax, "training rows", "mean error on fresh rows")
-    keyed(ax)
+    _finish(ax, "training rows", "mean error on fresh rows")
 
 
 def _two_clouds(n: int = 60) -> tuple[Any, Any]:
@@ -563,6 +564,20 @@ def _two_clouds(n: int = 60) -> tuple[Any, Any]:
     rng = np.random.default_rng(11)
     X = np.vstack([rng.normal([-1.0, -0.6], 0.75, (n // 2, 2)), rng.normal([1.0, 0.6], 0.75, (n // 2, 2))])
     return X, np.repeat([0, 1], n // 2)
+
+
+def _disc(n: int, noise: float) -> tuple[Any, Any]:
+    """Rows within a circle and around it, near whose border the classes overlap."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(n, 2))
+    return X, (np.hypot(*X.T) + noise * rng.normal(size=n) > 1.15).astype(int)
+
+
+def _plot_classes(ax: Any, X: Any, y: Any) -> None:
+    from summula.plotting.style import colour, marker
+
+    for k in (0, 1):
+        ax.plot(*X[y == k].T, marker=marker(k), ls="none", ms=4, color=colour(k), label=f"class {k}")
 
 
 def svm_slab(ax: Any) -> None:
@@ -576,12 +591,11 @@ def svm_slab(ax: Any) -> None:
 
 def svm_costs(ax: Any) -> None:
     """The margins of a linear machine for a small and a large C."""
-    from summula.plotting.style import colour, dress, keyed, marker
+    from summula.plotting.style import colour
     from summula.svm import SVC
 
     X, y = _two_clouds()
-    for k in (0, 1):
-        ax.plot(*X[y == k].T, marker=marker(k), ls="none", ms=4, color=colour(k), label=f"class {k}")
+    _plot_classes(ax, X, y)
     across = np.array([-3.2, 3.2])
     for k, C in enumerate((0.02, 100.0), 2):
         model = SVC(kernel="linear", C=C).fit(X, y)
@@ -591,35 +605,28 @@ def svm_costs(ax: Any) -> None:
             ax.plot(
                 across, (edge - c - a * across) / b, ls=style, lw=1.2, color=colour(k), label=f"C = {C:g}" * (not edge)
             )
-    ax.set_xlim(-3.2, 3.2)
-    ax.set_ylim(-3.2, 3.2)
-    dress(ax, "x0", "x1", "a large C narrows the margin")
-    keyed(ax)
+    _finish(ax, "x0", "x1", "a large C narrows the margin", xlim=(-3.2, 3.2), ylim=(-3.2, 3.2))
 
 
 def svm_gammas(ax: Any) -> None:
     """The boundaries of Gaussian machines for three values of gamma."""
-    from summula.plotting.style import colour, dress, keyed, marker
+    from summula.plotting.style import colour
     from summula.svm import SVC
 
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(90, 2))
-    y = (np.hypot(*X.T) + 0.25 * rng.normal(size=90) > 1.15).astype(int)
-    for k in (0, 1):
-        ax.plot(*X[y == k].T, marker=marker(k), ls="none", ms=4, color=colour(k), label=f"class {k}")
+    X, y = _disc(90, noise=0.25)
+    _plot_classes(ax, X, y)
     line = np.linspace(-2.8, 2.8, 160)
     grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
     for k, gamma in enumerate((0.05, 0.5, 20.0), 2):
         scores = SVC(gamma=gamma, C=10.0).fit(X, y).decision_function(grid).reshape(160, 160)
         ax.contour(line, line, scores, levels=[0.0], colors=[colour(k)], linewidths=1.3)
         ax.plot([], [], color=colour(k), lw=1.3, label=f"gamma = {gamma:g}")
-    dress(ax, "x0", "x1", "a large gamma follows single rows")
-    keyed(ax)
+    _finish(ax, "x0", "x1", "a large gamma follows single rows")
 
 
 def svm_weights(ax: Any) -> None:
     """The constraints y w'x >= 1 of a hard margin without an intercept, and the shortest w that meets them."""
-    from summula.plotting.style import INK, colour, dress, keyed
+    from summula.plotting.style import INK, colour
     from summula.svm import SVC
 
     X = np.array([[1.0, 0.4], [0.5, 1.2], [-0.9, -0.5], [1.4, 1.1], [-0.3, -1.0]])
@@ -640,10 +647,7 @@ def svm_weights(ax: Any) -> None:
     ax.plot(np.hypot(*w) * np.cos(turn), np.hypot(*w) * np.sin(turn), color=INK, lw=0.8, ls=":")
     ax.plot(*w, marker="o", color=INK)
     ax.annotate("w", w + 0.06, color=INK)
-    ax.set_xlim(-0.5, 3.0)
-    ax.set_ylim(-0.5, 2.0)
-    dress(ax, "w0", "w1", "the shortest w with y w'x >= 1 for all rows")
-    keyed(ax)
+    _finish(ax, "w0", "w1", "the shortest w with y w'x >= 1 for all rows", xlim=(-0.5, 3.0), ylim=(-0.5, 2.0))
 
 
 def neighbours_curve(ax: Any) -> None:
@@ -684,11 +688,9 @@ def grid_policy(ax: Any) -> None:
 def neighbor_curve(ax: Any) -> None:
     """Training and leave-one-out error of nearest neighbours over k."""
     from summula.neighbors import KNeighborsClassifier
-    from summula.plotting.style import colour, dress, keyed
+    from summula.plotting.style import colour
 
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(300, 2))
-    y = (np.hypot(*X.T) + 0.35 * rng.normal(size=300) > 1.15).astype(int)
+    X, y = _disc(300, noise=0.35)
     ks = np.arange(1, 61)
     model = KNeighborsClassifier().fit(X, y)
     curve = model.loo_curve(60)
@@ -696,8 +698,7 @@ def neighbor_curve(ax: Any) -> None:
     ax.plot(ks, training, color=colour(1), lw=1.3, label="training rows")
     ax.plot(ks, curve, color=colour(0), lw=1.3, label="leaving each row out")
     ax.plot(ks[curve.argmin()], curve.min(), marker="o", color=colour(0))
-    dress(ax, "k", "share of errors", "one neighbour knows its own row")
-    keyed(ax)
+    _finish(ax, "k", "share of errors", "one neighbour knows its own row")
 
 
 def hog(ax: Any) -> None:

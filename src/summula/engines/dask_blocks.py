@@ -344,6 +344,8 @@ def _size_of_rows(source: MemorySource) -> int:
 class Elsewhere(Source):
     """A source whose rows are in another process: sent with a task, and replaced by the rows on the worker."""
 
+    streams = True  # the rows are not in this process's memory
+
     def __init__(self, recipe: Recipe, n_rows: int, width: float) -> None:
         self.recipe, self.n_rows, self._width = recipe, n_rows, width
         self.n_features, self.n_targets, self.one_target = recipe.n_features, recipe.n_targets, recipe.one_target
@@ -359,11 +361,6 @@ class Elsewhere(Source):
     def is_sparse(self) -> bool:
         """Whether chunks are CSR matrices."""
         return self.recipe.is_sparse
-
-    @property
-    def streams(self) -> bool:
-        """True: the rows are not in this process's memory."""
-        return True
 
     def chunk(self, start: int, stop: int) -> Chunk:
         """Raise: the rows are not available in this process."""

@@ -29,6 +29,7 @@ from summula.core.estimator.parameters import Allowed, boolean, integer, one_of
 from summula.core.estimator.run import Run
 from summula.core.estimator.transformer import Transformer
 from summula.core.model_files import schema
+from summula.core.numerics.function_sums import FunctionSum
 from summula.core.numerics.sums import Sum
 from summula.stats.information import mutual_information
 
@@ -167,7 +168,7 @@ class MutualInformationFilter(Transformer, SelectorMixin):
 
     def _bins(self, run: Run) -> _Bins:
         """Return the bins, from all rows or a sample that depends on the number of rows alone."""
-        run.sum(_Finite, None)
+        run.sum(FunctionSum, _zero_if_finite)
         n = run.source.n_rows
         chosen = np.sort(choice(stream_key(0), n, _SAMPLED)) if n > _SAMPLED else None
         parts = list(run.each(functools.partial(_taken, chosen)))
@@ -196,19 +197,11 @@ class MutualInformationFilter(Transformer, SelectorMixin):
         return tags
 
 
-@dataclass(frozen=True)
-class _Finite(Sum):
-    """Sums that are not finite where the rows are not."""
-
-    count: int
-    total: Array
-
-    @classmethod
-    def map(cls, chunk: Chunk, params: Any) -> Self:
-        """The sums of one chunk."""
-        assert chunk.y is not None
-        rows = np.hstack([chunk.block(np.float64), chunk.y])
-        return cls(len(rows), (rows * 0.0).sum(axis=0))
+def _zero_if_finite(chunk: Chunk) -> Array:
+    """Return sums that are not finite where the rows are not."""
+    assert chunk.y is not None
+    rows = np.hstack([chunk.block(np.float64), chunk.y])
+    return np.asarray((rows * 0.0).sum(axis=0))
 
 
 def _taken(chosen: Array | None, part: Part) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.parameters import number_or_nan
 
 __all__ = ["Process", "as_numbers", "check_process"]
 
@@ -105,10 +106,7 @@ def as_numbers(values: Any, name: str) -> Array:
 
 
 def _discount(discount: Any) -> float:
-    try:
-        gamma = float(discount)
-    except (TypeError, ValueError):
-        gamma = np.nan
+    gamma = number_or_nan(discount)
     if not 0.0 <= gamma <= 1.0:
         raise ParameterError(f"The 'discount' parameter of MDP must be a number in [0, 1]. Got {discount!r} instead.")
     return gamma

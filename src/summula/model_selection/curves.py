@@ -21,9 +21,11 @@ from sklearn.model_selection import check_cv
 from sklearn.model_selection import learning_curve as _learning_curve
 
 from summula import plotting
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.model_selection.cross_validation import cross_validate
 from summula.model_selection.row_selection import indexable
+from summula.plotting.style import AXES
 
 __all__ = ["LearningCurve", "ValidationCurve", "learning_curve", "validation_curve"]
 
@@ -82,17 +84,9 @@ class ValidationCurve:
         near = np.flatnonzero(mean >= mean[self.best_index] - _standard_errors(self.test_scores)[self.best_index])
         return self.param_range[int(near[0] if simplest == "first" else near[-1])]
 
+    @inherit_docs(AXES)
     def plot(self, ax: Any = None) -> Any:
-        """Draw mean scores with bands of one standard deviation over the folds, and mark the best value.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-
-        Returns
-        -------
-        matplotlib axes
-        """
+        """Draw mean scores with bands of one standard deviation over the folds, and mark the best value."""
         numbers = all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in self.param_range)
         places = list(self.param_range) if numbers else list(range(len(self.param_range)))
         best = places[self.best_index] if numbers else None
@@ -176,17 +170,9 @@ class LearningCurve:
     def __iter__(self) -> Iterator[Any]:
         return iter((self.train_sizes, self.train_scores, self.test_scores))
 
+    @inherit_docs(AXES)
     def plot(self, ax: Any = None) -> Any:
-        """Draw mean scores with bands of one standard deviation over the folds.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-
-        Returns
-        -------
-        matplotlib axes
-        """
+        """Draw mean scores with bands of one standard deviation over the folds."""
         return plotting.learning_curve(self.train_sizes, self.train_scores, self.test_scores, ax=ax)
 
 

@@ -16,12 +16,13 @@ import functools
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import MemorySource, Source
@@ -33,13 +34,13 @@ from summula.core.estimator.parameters import Allowed, integer, mapping, none, o
 from summula.core.estimator.rows import RowFunction, RowwiseEstimator, _joined, _map_part
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
+from summula.neighbors.leave_one_out import LeaveOneOutCurve
 from summula.neighbors.search.base import Neighbors, SearchIndex
 from summula.neighbors.search.indexes import build_index
 from summula.neighbors.search.metrics import METRIC_NAMES, chosen_metric, is_between_0_and_1, is_distance_metric
 from summula.neighbors.search.pairwise import GivenIndex, check_distances
-from summula.neighbors.weighting import check_weights, neighbor_weights
 
-__all__ = ["NEIGHBOR_PARAMETERS", "KNeighborsModel"]
+__all__ = ["KNeighborsModel"]
 
 Array = NDArray[Any]
 
@@ -66,7 +67,7 @@ _indexes: WeakKeyDictionary[Any, _BuiltIndex] = WeakKeyDictionary()
 _indexes_of_rows: WeakValueDictionary[int, _BuiltIndex] = WeakValueDictionary()
 
 _function = Allowed(callable, "a callable")
-NEIGHBOR_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
+_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "n_neighbors": (integer(1),),
     "weights": (one_of("uniform", "distance"), _function, none),
     "algorithm": (one_of("auto", "ball_tree", "kd_tree", "brute"),),
@@ -142,7 +143,7 @@ def _rows_are_sound(model: Any, sizes: schema.Sizes) -> str | None:
     _fit_X=schema.Array("float", "n_rows", "n_features", finite=False) | schema.Sparse("n_rows", "n_features"),
     n_samples_fit_=schema.Integer(1, size="n_rows"),
 )
-class KNeighborsModel(RowwiseEstimator):
+class KNeighborsModel(LeaveOneOutCurve, RowwiseEstimator):
     """Models of the k nearest training rows.
 
     Parameters
@@ -163,7 +164,8 @@ class KNeighborsModel(RowwiseEstimator):
         "canberra", "correlation", "mahalanobis", "seuclidean", "haversine" (latitude and longitude in radians),
         "nan_euclidean" (over the columns in which both rows have a value), for boolean columns "dice", "jaccard",
         "rogerstanimoto", "russellrao", "sokalsneath", "yule", a function of two rows, a DistanceMetric object of
-        scikit-learn, or "precomputed": distances, of which a sparse matrix may store some.
+        scikit-learn, or "precomputed": distances, of which a sparse matrix may store some. Columns in large units
+        decide the distance: scale them, as in make_pipeline(StandardScaler(), ...).
     metric_params : dict, optional
         Further arguments of the metric: `p` and `w` (weights of the columns) of "minkowski", `V` (variances) of
         "seuclidean", `V` (covariance) or `VI` (its inverse) of "mahalanobis", those of a function. Variances are by
@@ -174,20 +176,59 @@ class KNeighborsModel(RowwiseEstimator):
     Attributes
     ----------
     n_samples_fit_ : int
-        Number of training rows.
+        Number of training rows. They are kept in memory; `predict` takes files and Dask collections.
     """
 
-    n_neighbors: int
-    weights: Any
-    algorithm: str
-    p: float
-    metric: Any
-    metric_params: Any
-    n_jobs: int | None
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = _PARAMETERS
     n_samples_fit_: int
     _fit_X: Any
+    _y: Array
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        weights: Any = "uniform",
+        algorithm: str = "auto",
+        leaf_size: int = 30,
+        p: float = 2,
+        metric: Any = "minkowski",
+        metric_params: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.algorithm = algorithm
+        self.leaf_size = leaf_size
+        self.p = p
+        self.metric = metric
+        self.metric_params = metric_params
+        self.n_jobs = n_jobs
 
     # ---------------------------------------------------------------------------------------------------------- fitting
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any) -> Self:
+        """Keep the training rows, and index them for the search.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+            Or with metric="precomputed" the distances of shape (n_samples, n_samples).
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or names of columns of X
+            Numbers for regression, class labels of any kind for classification.
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, y) as run:
+            self._y = self._targets(self._keep_rows(run), run.source.one_target)
+        return self
+
+    def _targets(self, chunk: Chunk, one_target: bool) -> Array:
+        """Return the targets of the training rows as they are kept."""
+        raise NotImplementedError
 
     @property
     def _allows_nan(self) -> bool:  # type: ignore[override]
@@ -387,32 +428,6 @@ class KNeighborsModel(RowwiseEstimator):
         task, parts = functools.partial(_map_part, compute, finish, self._allows_nan), source.plan(step)
         with closing(engine.map_ordered(task, parts, n_jobs=self.n_jobs)) as values:
             return _joined([value for part in values for value in self._accepted(part, source)])
-
-    def _curve(self, errors: Callable[[Array, Neighbors, Array], Array], max_k: int | None) -> Array:
-        """Return the mean over the training rows of their errors for each number of neighbours up to `max_k`."""
-        check_fitted(self)
-        k = self._checked_k(min(2 * self.n_neighbors, self.n_samples_fit_ - 1) if max_k is None else max_k)
-        found = self._neighbors(None, k)
-        total = np.zeros(k)
-        for a in range(0, self.n_samples_fit_, 1_024):
-            here = np.arange(a, min(a + 1_024, self.n_samples_fit_))
-            some = Neighbors(found.values[here], found.rows[here])
-            total += errors(here, some, self._prefix_weights(some.values)).sum(axis=0)
-        return np.asarray(total / self.n_samples_fit_)
-
-    def _prefix_weights(self, distances: Array) -> Array:
-        """Return the weights of the first k neighbours for every k, of shape (n, k, neighbour).
-
-        The second dimension is 1 where weights do not depend on k.
-        """
-        if not callable(self.weights):
-            return neighbor_weights(self.weights, distances)[:, None, :]
-        n, most = distances.shape
-        out = np.zeros((n, most, most))
-        for k in range(1, most + 1):
-            out[:, k - 1, :k] = neighbor_weights(self.weights, distances[:, :k])
-            check_weights(out[:, k - 1].sum(axis=1), distances)
-        return out
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 
+from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.estimator.multi_output import MultiOutputClassifier
-from summula.core.estimator.parameters import Allowed
 from summula.core.estimator.rows import RowFunction
 from summula.core.model_files import schema
-from summula.neighbors.k_neighbors import NEIGHBOR_PARAMETERS, KNeighborsModel
+from summula.neighbors.k_neighbors import KNeighborsModel
 from summula.neighbors.search.base import Neighbors
 from summula.neighbors.weighting import check_weights, neighbor_weights
 
@@ -62,11 +61,6 @@ class KNeighborsClassifier(KNeighborsModel, MultiOutputClassifier):
     classes_ : ndarray of shape (n_classes,), or list of such arrays
         With several targets, those of each.
 
-    Notes
-    -----
-    Columns in large units decide the distance: scale them, as in make_pipeline(StandardScaler(), ...).
-    Training rows are kept in memory; `predict` takes files and Dask collections.
-
     References
     ----------
     Cover and Hart (1967), Nearest neighbor pattern classification. Friedman, Bentley and Finkel (1977), An algorithm
@@ -87,46 +81,10 @@ class KNeighborsClassifier(KNeighborsModel, MultiOutputClassifier):
 
     _streaming_alternative: ClassVar[str | None] = "NearestCentroid or HistGradientBoostingClassifier, which stream"
     _fewest_classes = 1
-    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = NEIGHBOR_PARAMETERS
-    _y: Array
 
-    def __init__(
-        self,
-        n_neighbors: int = 5,
-        *,
-        weights: Any = "uniform",
-        algorithm: str = "auto",
-        leaf_size: int = 30,
-        p: float = 2,
-        metric: Any = "minkowski",
-        metric_params: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.algorithm = algorithm
-        self.leaf_size = leaf_size
-        self.p = p
-        self.metric = metric
-        self.metric_params = metric_params
-        self.n_jobs = n_jobs
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any) -> Self:
-        """Keep the training rows, and index them for the search.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-            Or with metric="precomputed" the distances of shape (n_samples, n_samples).
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or name of a column of X
-            Class labels of any kind.
-        """
-        with self._fitting(X, y) as run:
-            chunk = self._keep_rows(run)
-            codes = chunk.codes[:, None] if chunk.codes is not None else chunk.y
-            self._y = np.array(codes, np.int32)
-        return self
+    def _targets(self, chunk: Chunk, one_target: bool) -> Array:
+        codes = chunk.codes[:, None] if chunk.codes is not None else chunk.y
+        return np.array(codes, np.int32)
 
     @property
     def outputs_2d_(self) -> bool:
@@ -140,30 +98,7 @@ class KNeighborsClassifier(KNeighborsModel, MultiOutputClassifier):
     def _score_function(self) -> RowFunction:
         return self._row_function()
 
-    def loo_curve(self, max_k: int | None = None) -> Array:
-        """Return the leave-one-out error of every number of neighbours, from one search.
-
-        Parameters
-        ----------
-        max_k : int, optional
-            Largest number of neighbours, by default twice that of the constructor.
-
-        Returns
-        -------
-        ndarray of shape (max_k,)
-            Entry k - 1 is the share of training rows that their k nearest other rows classify wrongly (of several
-            targets, any of them).
-
-        Examples
-        --------
-        >>> from summula.neighbors import KNeighborsClassifier
-        >>> X = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]]
-        >>> KNeighborsClassifier().fit(X, [0, 0, 0, 1, 1, 1]).loo_curve(3).round(3)
-        array([0.167, 0.167, 0.167])
-        """
-        return self._curve(self._wrong, max_k)
-
-    def _wrong(self, own: Array, found: Neighbors, weights: Array) -> Array:
+    def _errors(self, own: Array, found: Neighbors, weights: Array) -> Array:
         """Return whether the first k neighbours of rows vote for a wrong class, for every k."""
         wrong = np.zeros(found.rows.shape, bool)
         for t, classes in enumerate(self._classes_of_outputs):

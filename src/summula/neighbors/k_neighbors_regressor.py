@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 
+from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
-from summula.core.estimator.parameters import Allowed
 from summula.core.estimator.regressor import Regressor
 from summula.core.model_files import schema
-from summula.neighbors.k_neighbors import NEIGHBOR_PARAMETERS, KNeighborsModel
+from summula.neighbors.k_neighbors import KNeighborsModel
 from summula.neighbors.search.base import Neighbors
 from summula.neighbors.weighting import check_weights, neighbor_weights
 
@@ -41,11 +40,6 @@ def _weighted_means(y: Array, weights: Any, found: Neighbors) -> Array:
 class KNeighborsRegressor(KNeighborsModel, Regressor):
     """The mean target of the k nearest training rows.
 
-    Notes
-    -----
-    Columns in large units decide the distance: scale them, as in make_pipeline(StandardScaler(), ...).
-    Training rows are kept in memory; `predict` takes files and Dask collections.
-
     References
     ----------
     Stone (1977), Consistent nonparametric regression. Friedman, Bentley and Finkel (1977), An algorithm for finding
@@ -62,46 +56,11 @@ class KNeighborsRegressor(KNeighborsModel, Regressor):
     """
 
     _streaming_alternative: ClassVar[str | None] = "HistGradientBoostingRegressor, which streams"
-    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = NEIGHBOR_PARAMETERS
-    _y: Array
 
-    def __init__(
-        self,
-        n_neighbors: int = 5,
-        *,
-        weights: Any = "uniform",
-        algorithm: str = "auto",
-        leaf_size: int = 30,
-        p: float = 2,
-        metric: Any = "minkowski",
-        metric_params: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.algorithm = algorithm
-        self.leaf_size = leaf_size
-        self.p = p
-        self.metric = metric
-        self.metric_params = metric_params
-        self.n_jobs = n_jobs
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any) -> Self:
-        """Keep the training rows, and index them for the search.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-            Or with metric="precomputed" the distances of shape (n_samples, n_samples).
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), or names of columns of X
-        """
-        with self._fitting(X, y) as run:
-            chunk = self._keep_rows(run)
-            assert chunk.y is not None
-            values = np.array(chunk.y, np.float64)
-            self._y = values[:, 0] if run.source.one_target else values
-        return self
+    def _targets(self, chunk: Chunk, one_target: bool) -> Array:
+        assert chunk.y is not None
+        values = np.array(chunk.y, np.float64)
+        return values[:, 0] if one_target else values
 
     def _average(self) -> Any:
         return functools.partial(_weighted_means, self._y, self.weights)
@@ -109,29 +68,7 @@ class KNeighborsRegressor(KNeighborsModel, Regressor):
     def _n_outputs(self) -> int:
         return 1 if self._y.ndim == 1 else int(self._y.shape[1])
 
-    def loo_curve(self, max_k: int | None = None) -> Array:
-        """Return the leave-one-out error of every number of neighbours, from one search.
-
-        Parameters
-        ----------
-        max_k : int, optional
-            Largest number of neighbours, by default twice that of the constructor.
-
-        Returns
-        -------
-        ndarray of shape (max_k,)
-            Entry k - 1 is the mean squared error of predicting training rows from their k nearest other rows (the mean
-            over the targets).
-
-        Examples
-        --------
-        >>> from summula.neighbors import KNeighborsRegressor
-        >>> KNeighborsRegressor().fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0]).loo_curve(2)
-        array([1.   , 1.125])
-        """
-        return self._curve(self._squared_errors, max_k)
-
-    def _squared_errors(self, own: Array, found: Neighbors, weights: Array) -> Array:
+    def _errors(self, own: Array, found: Neighbors, weights: Array) -> Array:
         """Return the squared error of the mean of the first k neighbours of rows, for every k."""
         Y = self._y.reshape(len(self._y), -1)
         near = Y[found.rows]

@@ -39,6 +39,7 @@ from scipy.special import betainc, rel_entr
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.parameters import number_or_nan
 from summula.stats.binomial_limits import lower_limit, upper_limit
 
 __all__ = [
@@ -92,10 +93,7 @@ class McNemar(NamedTuple):
 
 def check_delta(delta: Any, name: str = "delta") -> float:
     """Return a probability strictly between 0 and 1."""
-    try:
-        value = float(delta)
-    except (TypeError, ValueError):
-        value = float("nan")
+    value = number_or_nan(delta)
     if not 0.0 < value < 1.0 or isinstance(delta, bool | np.bool_):
         raise ParameterError(f"{name} must be a number between 0 and 1 (exclusive), such as 0.05; got {delta!r}.")
     return value

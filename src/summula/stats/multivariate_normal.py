@@ -25,6 +25,7 @@ from scipy.special import chdtri
 from summula.core.engine.random import normal, stream_key
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.input.validation import as_source
+from summula.core.estimator.parameters import number_or_nan
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.numerics.function_sums import FunctionSum
 from summula.core.numerics.statistics import Gram
@@ -316,10 +317,7 @@ def _cholesky(S: Array, what: str) -> Array:
 
 
 def _share(value: Any, name: str = "probability") -> float:
-    try:
-        share = float(value)
-    except (TypeError, ValueError):
-        share = np.nan
+    share = number_or_nan(value)
     if not 0.0 <= share <= 1.0:
         raise ParameterError(f"{name} must be a number from 0 to 1; got {value!r}.")
     return share

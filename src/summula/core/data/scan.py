@@ -239,6 +239,9 @@ def _labels_of(estimator: str, part: Part) -> Array:
 class ScanSource(Source):
     """Some columns of a scan as features, targets, weight and so on; with labels the one target comes as codes."""
 
+    is_sparse = False
+    streams = True
+
     def __init__(
         self,
         table: Scan,
@@ -274,16 +277,6 @@ class ScanSource(Source):
     def width(self) -> float:
         """Stored values per row."""
         return float(max(self.n_features, 1))
-
-    @property
-    def is_sparse(self) -> bool:
-        """Rows of files are dense."""
-        return False
-
-    @property
-    def streams(self) -> bool:
-        """Rows do not stay in memory."""
-        return True
 
     @property
     def plain(self) -> bool:

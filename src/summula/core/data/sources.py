@@ -238,6 +238,8 @@ class MemorySource(Source):
 class WrappedSource(Source):
     """A source that stands on another, `base`: rows, places to begin and engine are those of the other."""
 
+    is_sparse = False  # blocks are dense
+
     def __init__(self, base: Source) -> None:
         self.base = base
         self.n_rows, self.n_features, self.n_targets = base.n_rows, base.n_features, base.n_targets
@@ -249,11 +251,6 @@ class WrappedSource(Source):
     def width(self) -> float:
         """Stored values per row."""
         return self.base.width
-
-    @property
-    def is_sparse(self) -> bool:
-        """Blocks are dense."""
-        return False
 
     @property
     def streams(self) -> bool:

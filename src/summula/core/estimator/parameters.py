@@ -19,6 +19,7 @@ __all__ = [
     "integer",
     "mapping",
     "none",
+    "number_or_nan",
     "object_named",
     "one_of",
     "random_state",
@@ -42,6 +43,14 @@ Parameters = Mapping[str, tuple[Allowed, ...]]  # alternatives allowed for each 
 _REALS = (float, int, np.floating, np.integer, Real)
 _INTEGERS = (int, np.integer, Integral)
 _BOOLEANS = (bool, np.bool_)
+
+
+def number_or_nan(value: Any) -> float:
+    """Return float(value), or NaN if it is not a number: comparisons with bounds are then false."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")
 
 
 def _is_real(value: Any) -> bool:

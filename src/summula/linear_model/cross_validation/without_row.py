@@ -18,12 +18,7 @@ class WithoutRow(WrappedSource):
 
     def __init__(self, base: Source, row: int) -> None:
         super().__init__(base)
-        self.row, self.weighted = row, True
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether chunks come as CSR."""
-        return self.base.is_sparse
+        self.row, self.weighted, self.is_sparse = row, True, base.is_sparse
 
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
         """The rows from `start` up to `stop`, chunk by chunk."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import sparse
 
 from summula.neighbors.search.metrics import Metric
 
-__all__ = ["Neighbors", "SearchIndex"]
+__all__ = ["MetricIndex", "Neighbors", "SearchIndex"]
 
 Array = NDArray[Any]
 
@@ -32,10 +33,6 @@ class SearchIndex:
 
     n_rows: int
 
-    def search(self, X: Any, k: int) -> Neighbors:
-        """Return the k nearest rows with their ranking values."""
-        raise NotImplementedError
-
     def nearest(self, X: Any, k: int) -> Neighbors:
         """Return the k nearest rows with their distances; those of rows that are not finite are NaN."""
         X, bad = _finite_rows(X)
@@ -44,9 +41,22 @@ class SearchIndex:
         return found
 
     def _distances(self, X: Any, k: int) -> Neighbors:
-        metric: Metric = self.metric  # type: ignore[attr-defined]
-        values, rows = self.search(metric.embedded(X), k)
-        return Neighbors(metric.distances(values), rows)
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class MetricIndex(SearchIndex):
+    """Base class of indexes that search by the ranking values of a metric."""
+
+    metric: Metric
+
+    def search(self, X: Any, k: int) -> Neighbors:
+        """Return the k nearest rows with their ranking values."""
+        raise NotImplementedError
+
+    def _distances(self, X: Any, k: int) -> Neighbors:
+        values, rows = self.search(self.metric.embedded(X), k)
+        return Neighbors(self.metric.distances(values), rows)
 
 
 def _finite_rows(X: Any) -> tuple[Any, Array]:

@@ -34,7 +34,7 @@ from scipy import sparse
 
 from summula.core.data.layout.blocks import aligned, empty_block, scratch_block
 from summula.neighbors.search import kernels
-from summula.neighbors.search.base import Neighbors, SearchIndex
+from summula.neighbors.search.base import MetricIndex, Neighbors, SearchIndex
 from summula.neighbors.search.metrics import Metric, PairwiseMetric
 from summula.neighbors.search.pairwise import GivenIndex, PairwiseIndex
 
@@ -59,10 +59,9 @@ _SIZES = (1e-100, 1e100)  # of R
 
 
 @dataclass(frozen=True)
-class BlockIndex(SearchIndex):
+class BlockIndex(MetricIndex):
     """Rows in blocks of 32, which are the leaves of a k-d tree where there are boxes."""
 
-    metric: Metric
     blocks: kernels.Blocks
 
     @classmethod
@@ -133,17 +132,16 @@ class BlockIndex(SearchIndex):
 
 
 @dataclass(frozen=True)
-class ProductIndex(SearchIndex):
+class ProductIndex(MetricIndex):
     """Rows beside the factors of their scores, equation (1)."""
 
-    metric: Metric
     rows: Array
     factors: Array
     centre: Array
     scale: float
 
     @classmethod
-    def build(cls, X: Array, metric: Metric) -> SearchIndex:
+    def build(cls, X: Array, metric: Metric) -> MetricIndex:
         """Prepare the factors of the scores; rows all alike, or whose squares overflow, are left to blocks."""
         n, d = X.shape
         with np.errstate(over="ignore", invalid="ignore"):

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from summula.core.compilation.compile import internal_kernel, non_allocating_kernel
-from summula.neighbors.search.base import Neighbors, SearchIndex
+from summula.neighbors.search.base import MetricIndex, Neighbors
 from summula.neighbors.search.kernels import CHEBYSHEV, HAMMING, POWER, SQUARES, offer, sort_neighbors
 from summula.neighbors.search.metrics import Metric
 
@@ -105,10 +105,9 @@ class InvertedRows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SparseIndex(SearchIndex):
+class SparseIndex(MetricIndex):
     """Sparse rows and their inverted index."""
 
-    metric: Metric
     inverted: InvertedRows
 
     @classmethod

@@ -23,6 +23,7 @@ References: McCullagh and Nelder (1989), sections 2.5 and 4.4; White (1982); Lia
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
@@ -35,6 +36,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import product
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.run import Run
+from summula.core.numerics.function_sums import FunctionSum
 from summula.core.numerics.sums import Sum, merged_by
 from summula.linear_model.glm.objective import WIDE, GlmFit, GlmProblem, Objective
 from summula.linear_model.glm.statistics.quality import Quality
@@ -357,24 +359,11 @@ def _facts(
     return {**facts, "groups": G} if options.cov == "cluster" else facts
 
 
-class _Density(NamedTuple):
-    at: At
-    family: Family
-    link: Link
-    dispersion: float
-
-
-@dataclass(frozen=True)
-class _Likelihood(Sum):
-    """The log likelihood with weights as precisions."""
-
-    total: float
-
-    @classmethod
-    def map(cls, chunk: Chunk, params: _Density) -> Self:
-        mu = params.link.inverse(linear_predictor(chunk, params.at)[:, 0])
-        y = chunk.target.astype(np.float64)
-        return cls(params.family.log_likelihood(y, mu, params.dispersion, weight=chunk.weight))
+def _log_likelihood(at: At, family: Family, link: Link, dispersion: float, chunk: Chunk) -> Array:
+    """Return the log-likelihood of a chunk with weights as precisions."""
+    mu = link.inverse(linear_predictor(chunk, at)[:, 0])
+    y = chunk.target.astype(np.float64)
+    return np.asarray(family.log_likelihood(y, mu, dispersion, weight=chunk.weight))
 
 
 def _likelihood(inputs: SummaryInputs, options: SummaryOptions, phi: float, run: Run | None) -> float:
@@ -383,8 +372,8 @@ def _likelihood(inputs: SummaryInputs, options: SummaryOptions, phi: float, run:
         return inputs.quality.log_likelihood
     if run is None:
         return float("nan")
-    at = inputs.fit.at(inputs.problem)
-    return run.sum(_Likelihood, _Density(at, inputs.family, inputs.link, phi), "likelihood").total
+    density = functools.partial(_log_likelihood, inputs.fit.at(inputs.problem), inputs.family, inputs.link, phi)
+    return float(run.sum(FunctionSum, density, "likelihood").value)
 
 
 def _notes(
