@@ -20,7 +20,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator.clusterer import Density, LogDensity
+from summula.core.estimator.clusterer import Density
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.rows import DENSE_ROWS, ProbabilityWriter
 from summula.core.estimator.run import Run
@@ -214,11 +214,6 @@ class Mixture(ProbabilityWriter, Density):
         return tuple(f"component_{k}" for k in range(len(self.weights_)))
 
     # ------------------------------------------------------------------------------------------------------ criteria
-
-    def _log_likelihood(self, X: Any, sample_weight: Any) -> LogDensity:
-        check_is_fitted(self)
-        with self._evaluating(X, None, sample_weight, needs_y=False) as run:
-            return run.sum(LogDensity, self._log_density, "score")
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
         """The Bayesian information criterion, -2 log-likelihood + (free parameters) log n: smaller is better.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Self
+import functools
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.estimator.rows import ROWS, UNLABELLED_ROWS, PredictionWriter, RowFunction, RowwiseEstimator
-from summula.core.numerics.sums import Sum
+from summula.core.numerics.function_sums import FunctionSum
 
 __all__ = ["Clusterer", "Density", "LogDensityScores"]
 
@@ -59,6 +59,13 @@ def _nearest(distances: Array) -> Array:
     return np.asarray(distances.argmin(axis=1))
 
 
+class LogLikelihood(NamedTuple):
+    """The log-likelihood of rows, and the sum of their weights."""
+
+    total: float
+    weight: float
+
+
 class LogDensityScores(RowwiseEstimator):
     """Mixin of estimators with a probability density. Subclasses implement `_log_density`."""
 
@@ -85,10 +92,14 @@ class LogDensityScores(RowwiseEstimator):
         -------
         float
         """
+        total, weight = self._log_likelihood(X, sample_weight)
+        return total / weight
+
+    def _log_likelihood(self, X: Any, sample_weight: Any) -> LogLikelihood:
         check_is_fitted(self)
         with self._evaluating(X, None, sample_weight, needs_y=False) as run:
-            sums = run.sum(LogDensity, self._log_density, "score")
-        return sums.total / sums.weight
+            sums = run.sum(FunctionSum, functools.partial(_weighted_total, self._log_density), "score")
+        return LogLikelihood(*sums.value.tolist())
 
 
 class Density(DensityMixin, LogDensityScores):
@@ -97,17 +108,9 @@ class Density(DensityMixin, LogDensityScores):
     score = LogDensityScores.score  # DensityMixin.score is empty and would come first
 
 
-@dataclass(frozen=True)
-class LogDensity(Sum):
-    """The sum of log-densities over weighted rows; `params` is the log-density function of a chunk."""
-
-    total: float
-    weight: float
-
-    @classmethod
-    def map(cls, chunk: Chunk, params: RowFunction) -> Self:
-        """Return the sum over one chunk."""
-        values = np.asarray(params(chunk), np.float64)
-        if chunk.weight is None:
-            return cls(float(values.sum()), float(len(values)))
-        return cls(float(chunk.weight @ values), float(chunk.weight.sum()))
+def _weighted_total(compute: RowFunction, chunk: Chunk) -> Array:
+    """Return the sum of a function over the weighted rows of a chunk, and that of the weights."""
+    values = np.asarray(compute(chunk), np.float64)
+    if chunk.weight is None:
+        return np.array([values.sum(), len(values)])
+    return np.array([chunk.weight @ values, chunk.weight.sum()])

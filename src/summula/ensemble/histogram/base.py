@@ -218,9 +218,6 @@ class HistGradientBoosting(InterpretableTrees, StagedPredictions, CategoricalCol
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = SHARED_PARAMETERS
 
     loss: str
-    _nodes: Nodes
-    _bins: BinMap
-    _start: Array
     _seed: int
     n_iter_: int
     n_trees_per_iteration_: int

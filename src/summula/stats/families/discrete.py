@@ -110,7 +110,6 @@ class Poisson(Family):
     """The Poisson distribution of counts, with mean and variance mu. Models also accept non-integer y >= 0."""
 
     name = "poisson"
-    support = "values >= 0"
     fixed_dispersion = True
 
     def log_base(self, y: Array, dispersion: float | Array = 1.0) -> Array:
@@ -148,7 +147,6 @@ class NegativeBinomial(Family):
     alpha: float = 1.0
 
     name = "negative_binomial"
-    support = "values >= 0"
     fixed_dispersion = True
     natural_range = (-np.inf, 0.0)
 

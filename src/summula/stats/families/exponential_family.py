@@ -57,7 +57,7 @@ class Family(ABC):
     """
 
     name: str
-    support: str
+    support: str = "values >= 0"
     fixed_dispersion = False
     mean_range: Interval = (0.0, np.inf)
     natural_range: Interval = (-np.inf, np.inf)
