@@ -341,7 +341,7 @@ def _flattened(X: Any) -> tuple[Any, tuple[int, ...] | None]:
 
 
 def _squarish(n_features: int) -> tuple[int, int]:
-    """Return the shape nearest to a square with so many pixels."""
+    """Return the shape nearest to a square with this number of pixels."""
     height = next(h for h in range(isqrt(n_features), 0, -1) if n_features % h == 0)
     return height, n_features // height
 
