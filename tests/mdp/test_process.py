@@ -89,8 +89,16 @@ def test_bad_parameters_name_a_cure_that_works():
         mdp.value_iteration("fast")
     with pytest.raises(ParameterError, match="start must be 2 finite values"):
         mdp.solve(start=[1.0])
+    with pytest.raises(ParameterError, match="start must be 2 finite values"):
+        mdp.solve(start="zero")
     with pytest.raises(DataError, match="outside of 0 to 1"):
         mdp.simulate(start=2)
+    with pytest.raises(ParameterError, match=r"must be in \[0, 1\]. Got '1' instead"):
+        discounted_return([1.0], "1")
+    with pytest.raises(DataError, match="shape \\(0, 0, 0\\); it must be S x A x S"):
+        MDP(np.zeros((0, 0, 0)), [], 0.9)
+    with pytest.raises(DataError, match="pass a list of episodes, also if there is only one"):
+        MDP.from_trajectories(([0, 1, 0], [0, 1], [1.0, 2.0]), 0.9)
 
 
 def test_payoff_is_discounted():

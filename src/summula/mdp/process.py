@@ -127,7 +127,7 @@ def _stacked(given: Any, name: str) -> Any:
         matrix = stacked[(np.arange(A)[None, :] * S + np.arange(S)[:, None]).ravel()]
     else:
         dense = as_numbers(given, name)
-        if dense.ndim != 3 or dense.shape[0] != dense.shape[2]:
+        if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or not dense.size:
             hint = f"turn an A x S x S array into it with np.swapaxes({name}, 0, 1)"
             raise DataError(
                 f"{name} has shape {dense.shape}; it must be S x A x S (state, action, next state): {hint}."

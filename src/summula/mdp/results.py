@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError
+from summula.core.numerics.certificate import Verification
 
 __all__ = ["HorizonSolution", "MDPSolution"]
 
@@ -44,6 +45,8 @@ class MDPSolution:
         The algorithm that was used.
     message : str
         Additional information about the status.
+    discount : float
+        Discount of the process.
     """
 
     values: Array
@@ -58,6 +61,25 @@ class MDPSolution:
     trace: tuple[float, ...] = field(default=(), repr=False)
     method: str = ""
     message: str = ""
+    discount: float = field(default=np.nan, repr=False)
+
+    def verify(self, mdp: Any) -> Verification:
+        """Check the bounds from Bellman's inequalities, without a solver.
+
+        Parameters
+        ----------
+        mdp : MDP
+            The process that was solved.
+
+        Returns
+        -------
+        Verification
+            True if T upper <= upper, and T lower >= lower with the actions of the policy, up to rounding errors.
+            `primal` is the mean of the values.
+        """
+        from summula.mdp.verification import verify
+
+        return verify(self, mdp._process)
 
     def plot(self, shape: tuple[int, int], *, hidden: Any = (), final: Any = (), **options: Any) -> Any:
         """Plot values and policy of states that form a grid.

@@ -46,7 +46,7 @@ def discounted_return(rewards: Any, discount: float) -> Any:
     given = as_numbers(rewards, "rewards")
     if given.ndim not in (1, 2):
         raise DataError(f"rewards has shape {given.shape}; discounted_return needs one row of rewards per episode.")
-    if not 0.0 <= discount <= 1.0:
+    if isinstance(discount, str) or not 0.0 <= discount <= 1.0:
         raise ParameterError(
             f"The 'discount' parameter of discounted_return must be in [0, 1]. Got {discount!r} instead."
         )
