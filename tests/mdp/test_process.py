@@ -58,7 +58,7 @@ TWO = np.array([[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [0.5, 0.5]]])
         (TWO, [0, 0], {"available": [[1, 1], [1, 1]]}, "must be a bool array"),
         (TWO, [0, 0], {"termination": [0.0, 0.2]}, "sum to 1 and termination 0.2"),
         (TWO, [0, 0], {"termination": [0.0, 2.0]}, "must be a probability"),
-        ("abc", [0, 0], {}, "transitions is not numeric"),
+        ("abc", [0, 0], {}, "transitions is not an array of numbers"),
     ],
 )
 def test_bad_processes_are_located(transitions, rewards, options, message):
@@ -236,7 +236,35 @@ def test_acting_learning_and_planning_finds_a_good_policy():
     assert more.counts.visits.sum() == learned.lengths.sum() + more.lengths.sum()
 
 
+class Space:
+    def __init__(self, n, start):
+        self.n, self.start = n, start
+
+
+class Counted:
+    """A corridor whose rooms are counted from 1, and whose actions from 3, as Gymnasium's Discrete(n, start=) allows."""
+
+    observation_space, action_space = Space(5, 1), Space(2, 3)
+
+    def reset(self, seed=None):
+        self.room = 1
+        return self.room, {}
+
+    def step(self, action):
+        assert action in (3, 4)
+        self.room = max(1, self.room + (1 if action == 4 else -1))
+        return self.room, float(self.room == 5), self.room == 5, False, {}
+
+
+def test_spaces_may_start_at_any_number():
+    learned = learn(Counted(), 0.9, n_episodes=20, random_state=0)
+    assert learned.policy[:4].tolist() == [1, 1, 1, 1]
+    assert_allclose(learned.solution.values[:4], [0.729, 0.81, 0.9, 1.0])
+
+
 def test_learning_refuses_what_it_cannot_use():
+    with pytest.raises(ParameterError, match=r"'discount' parameter of learn must be a number in \[0, 1\)"):
+        learn(Counted(), 1.0)
     with pytest.raises(ParameterError, match="counts=TransitionCounts"):
         learn(object(), 0.9)
     with pytest.raises(ParameterError, match="no parameter 'epsilom'"):

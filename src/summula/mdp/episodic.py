@@ -7,7 +7,7 @@ number of steps, and if L <= T_pi L, or U >= T U, then repeating the backups sho
     L <= V^pi <= V* <= U,    where T_pi^k L increases to V^pi, and T_pi^k U, at most U, converges to V^pi for every
                              proper policy                                                                         (1)
 
-Policy iteration begins with a proper policy. A strict improvement is proper too, unless it earns a positive reward
+Policy iteration begins with a proper policy, the one that ends soonest. A strict improvement is proper too, unless it earns a positive reward
 forever, and then V* is infinite (Bertsekas and Tsitsiklis 1991). For a last policy with V = V^pi up to rounding,
 
     L = V - epsilon N,    U = V + epsilon N if that satisfies T U <= U, else V* of the rewards r + epsilon         (2)
@@ -20,16 +20,18 @@ References: Bertsekas and Tsitsiklis, Mathematics of Operations Research 16 (199
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from summula.core.engine.threads import solving
 from summula.core.errors import DataError, ParameterError
-from summula.mdp.bounds import POLICY_ITERATION, Interrupted, Stop, assembled
+from summula.mdp.bounds import POLICY_ITERATION, Backups, Clock, Interrupted, Stop, assembled
 from summula.mdp.evaluation import PolicyValue, chain
 from summula.mdp.process import Process
 from summula.mdp.results import MDPSolution
@@ -41,6 +43,7 @@ Actions = NDArray[np.int64]
 
 _DENSE = 1_000  # states up to which the matrix is decomposed as a dense one
 _MOST_STEPS = 1e12  # expected number, above which the linear system is singular up to rounding
+_SOON = 0.999
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -97,8 +100,8 @@ def _reached(P: Any, ends: Array) -> tuple[NDArray[np.bool_], Any]:
     return found[:S], before[:S]
 
 
-def _some_proper_policy(process: Process) -> Actions:
-    """Return a policy that moves along shortest paths to the end with positive probability."""
+def _check_can_end(process: Process) -> Actions:
+    """Return a policy that moves along shortest paths to the end with positive probability, which may be tiny."""
     S, A = process.n_states, process.n_actions
     P, rows = process.P, np.repeat(np.arange(S * A), np.diff(process.P.indptr))
     graph = sparse.csr_matrix((P.data, (rows // A, P.indices)), (S, S))
@@ -114,6 +117,19 @@ def _some_proper_policy(process: Process) -> Actions:
     states, first = np.unique(rows[nearer] // A, return_index=True)
     policy[states] = rows[nearer][first] % A
     return np.asarray(policy, np.int64)
+
+
+def _some_proper_policy(process: Process) -> Actions:
+    """Return a policy that ends soon: with the largest E[0.999^T], T the number of steps."""
+    from summula.mdp.value_iteration import modified
+
+    along_paths = _check_can_end(process)
+    rewards = np.where(process.r > -np.inf, process.ending, -np.inf)
+    soon = replace(process, r=rewards, gamma=_SOON, rewards=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        policy = modified(Backups(soon), np.zeros(process.n_states), Stop(1e-9, 1_000, Clock(None))).policy
+    return policy if proper(process, policy).all() else along_paths
 
 
 # ------------------------------------------------------------------------------------------------------------- solving
@@ -148,6 +164,14 @@ def _rounding(process: Process, V: Array) -> float:
     return float(_EPS * (terms + 4) * (rewards + 2.0 * np.abs(V).max()))
 
 
+def _ends_in_time(process: Process, policy: Actions) -> bool:
+    """Whether a policy is proper, and its values can be computed."""
+    try:
+        return bool(proper(process, policy).all()) and bool(_value(process, policy).N.max() > 0)
+    except DataError:
+        return False
+
+
 def evaluate(process: Process, policy: Any) -> PolicyValue:
     """Return the value of a checked policy, with a bound on its error."""
     process = without_absorbing(process)
@@ -167,10 +191,10 @@ def evaluate(process: Process, policy: Any) -> PolicyValue:
 def policy_iteration(
     process: Process, policy: Any, V: Array, stop: Stop, method: str = POLICY_ITERATION, done: int = 0
 ) -> MDPSolution:
-    """Solve from a policy, or from the greedy one for V; from shortest paths to the end where these never end."""
+    """Solve from a policy, or from the greedy one for V; from one that ends soon if it may never end."""
     process = without_absorbing(process)
     given = process.q_values(V).argmax(axis=1) if policy is None else policy
-    policy = given if proper(process, given).all() else _some_proper_policy(process)
+    policy = given if _ends_in_time(process, given) else _some_proper_policy(process)
     last: Any = None
     steps = done
     try:
@@ -209,7 +233,7 @@ def _improvement(process: Process, policy: Actions, value: _Value) -> tuple[Acti
 def value_iteration(process: Process, V: Array, sweep: Any, stop: Stop, method: str) -> MDPSolution:
     """Solve by sweeps V := T V until V hardly changes; the bounds are those of the greedy policy."""
     ended, steps, status = without_absorbing(process), 0, ""
-    _some_proper_policy(ended)  # or an error
+    _check_can_end(ended)
     try:
         while not status:
             before = V.copy()
@@ -224,7 +248,7 @@ def value_iteration(process: Process, V: Array, sweep: Any, stop: Stop, method: 
 
 def _stopped_early(process: Process, V: Array, status: str, steps: int, stop: Stop, method: str) -> MDPSolution:
     policy = process.q_values(V).argmax(axis=1)
-    policy = policy if proper(process, policy).all() else _some_proper_policy(process)
+    policy = policy if _ends_in_time(process, policy) else _some_proper_policy(process)
     value = _value(process, policy)
     settled = _improvement(process, policy, value)[0] is None
     return _finished(process, policy, value, settled, status, steps, stop, method)

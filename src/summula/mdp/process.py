@@ -101,7 +101,7 @@ def as_numbers(values: Any, name: str) -> Array:
     try:
         return np.asarray(values, np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"{name} is not numeric; an MDP needs an array of numbers.") from None
+        raise DataError(f"{name} is not an array of numbers; pass one, with rows of equal length.") from None
 
 
 def _discount(discount: Any) -> float:
