@@ -93,7 +93,9 @@ def test_what_is_infinite_is_refused():
         corridor(-1.0).evaluate([0, 1, 1, 1, 0])
     with pytest.raises(DataError, match="ends so rarely"):
         MDP([[[1.0 - 1e-14]]], [1.0], 1.0, termination=[1e-14]).solve()
-    with pytest.raises(ParameterError, match=r"from state 0 it never does.*discount=0.99.*backward_induction\(horizon\)"):
+    with pytest.raises(
+        ParameterError, match=r"from state 0 it never does.*discount=0.99.*backward_induction\(horizon\)"
+    ):
         MDP(np.ones((1, 1, 1)), [1.0], 1.0).solve()
 
 

@@ -93,7 +93,7 @@ def test_bad_parameters_name_a_cure_that_works():
         mdp.solve(start="zero")
     with pytest.raises(DataError, match="outside of 0 to 1"):
         mdp.simulate(start=2)
-    with pytest.raises(ParameterError, match=r"must be in \[0, 1\]. Got '1' instead"):
+    with pytest.raises(ParameterError, match=r"in the range \[0.0, 1.0\]. Got '1' instead"):
         discounted_return([1.0], "1")
     with pytest.raises(DataError, match="shape \\(0, 0, 0\\); it must be S x A x S"):
         MDP(np.zeros((0, 0, 0)), [], 0.9)
@@ -263,7 +263,9 @@ def test_spaces_may_start_at_any_number():
 
 
 def test_learning_refuses_what_it_cannot_use():
-    with pytest.raises(ParameterError, match=r"'discount' parameter of learn must be a number in \[0, 1\)"):
+    with pytest.raises(
+        ParameterError, match=r"'discount' parameter of learn must be a float in the range \[0.0, 1.0\)"
+    ):
         learn(Counted(), 1.0)
     with pytest.raises(ParameterError, match="counts=TransitionCounts"):
         learn(object(), 0.9)

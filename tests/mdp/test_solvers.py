@@ -304,8 +304,14 @@ def test_a_solution_plots_itself_on_a_grid():
     shown = np.ma.filled(ax.images[0].get_array(), np.nan)
     np.testing.assert_array_equal(shown, [[0, 2], [np.nan, 6]])
     assert summula.plot(found, shape=(2, 2)).images
-    with pytest.raises(summula.DataError, match="needs shape: pass it, summula.plot\\(model, shape=...\\)"):
-        summula.plot(found)
+    assert summula.plot(found, (2, 2)).images, "X is the shape"
+    ax = summula.plot(found)  # against the numbers of the states
+    assert ax.get_xlabel() == "state"
+    np.testing.assert_allclose(
+        np.sort(np.vstack([c.get_offsets() for c in ax.collections[1:]])[:, 1]), [0, 2, 4, 6, 18]
+    )
+    ax = summula.plot(MDP(stay, [0.0, 1.0, 2.0, 3.0, 9.0], 0.5).backward_induction(3))
+    assert (ax.get_xlabel(), len(ax.texts)) == ("step", 15)
     with pytest.raises(summula.DataError, match="needs 6 states; there are 5"):
         found.plot((2, 3))
     pyplot.close("all")

@@ -14,6 +14,7 @@ from summula.cluster import KMeans
 from summula.decomposition import PCA, FactorAnalysis
 from summula.ensemble import RandomForestClassifier
 from summula.features import HOG, ParabolicLift
+from summula.kernel_approximation import Nystroem
 from summula.linear_model import Lasso, LassoCV, LinearRegression, LogisticRegression, lasso_path
 from summula.mixture import BernoulliMixture, GaussianMixture
 from summula.optimize import bfgs, gradient_descent
@@ -120,8 +121,9 @@ def test_curves_of_several_models():
 @pytest.mark.parametrize(
     ("draw", "error", "says"),
     [
-        (lambda: summula.plot(LogisticRegression().fit(WIDE, y), WIDE, y), DataError, r"columns=\(0, 1\), which holds"),
-        (lambda: summula.plot(LinearRegression().fit(WIDE, y), WIDE, y), DataError, "one column with column=0"),
+        (lambda: summula.plot(LogisticRegression().fit(WIDE, y), WIDE), DataError, "'confusion' needs y"),
+        (lambda: summula.plot(LinearRegression().fit(WIDE, y), WIDE), DataError, "'predictions' needs y"),
+        (lambda: summula.plot(Nystroem(n_components=5).fit(X)), ParameterError, "Nystroem has no picture"),
         (lambda: summula.plot(LogisticRegression().fit(X, y)), DataError, r"summula.plot\(model, X, y\)"),
         (lambda: summula.plot(Lasso().fit(X, y)), DataError, "regularisation path: pass the rows"),
         (lambda: summula.plot(KMeans(2).fit(X)), DataError, "'clusters' needs X"),

@@ -197,7 +197,13 @@ def finish(
 
 
 def assembled(
-    process: Process, found: tuple[Any, ...], status: str, trace: tuple[float, ...], n_steps: int, stop: Stop, method: str
+    process: Process,
+    found: tuple[Any, ...],
+    status: str,
+    trace: tuple[float, ...],
+    n_steps: int,
+    stop: Stop,
+    method: str,
 ) -> MDPSolution:
     """Return a solution from values, policy, bounds and gap; warn if it did not converge."""
     values, policy, lower, upper, gap = found

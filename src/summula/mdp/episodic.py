@@ -7,8 +7,9 @@ number of steps, and if L <= T_pi L, or U >= T U, then repeating the backups sho
     L <= V^pi <= V* <= U,    where T_pi^k L increases to V^pi, and T_pi^k U, at most U, converges to V^pi for every
                              proper policy                                                                         (1)
 
-Policy iteration begins with a proper policy, the one that ends soonest. A strict improvement is proper too, unless it earns a positive reward
-forever, and then V* is infinite (Bertsekas and Tsitsiklis 1991). For a last policy with V = V^pi up to rounding,
+Policy iteration begins with a proper policy, the one that ends soonest. A strict improvement is proper too, unless it
+earns a positive reward forever, and then V* is infinite (Bertsekas and Tsitsiklis 1991). For the last policy, with
+V = V^pi up to rounding,
 
     L = V - epsilon N,    U = V + epsilon N if that satisfies T U <= U, else V* of the rewards r + epsilon         (2)
 
@@ -201,7 +202,7 @@ def policy_iteration(
         while True:
             value = _value(process, policy)
             last, steps = (policy, value), steps + (method == POLICY_ITERATION)
-            better, TV = _improvement(process, policy, value)
+            better = _improvement(process, policy, value)
             status = "max_iter" if steps - done >= stop.max_iter else "max_time" if stop.clock.is_over else ""
             if better is None or status:
                 return _finished(process, policy, value, better is None, status, steps, stop, method)
@@ -209,16 +210,17 @@ def policy_iteration(
     except KeyboardInterrupt:
         if last is None:
             raise
-        raise Interrupted(_finished(process, *last, False, "interrupted", steps, stop, method)) from None
+        policy, value = last
+        raise Interrupted(_finished(process, policy, value, False, "interrupted", steps, stop, method)) from None
 
 
-def _improvement(process: Process, policy: Actions, value: _Value) -> tuple[Actions | None, Array]:
-    """Return the policy with strictly better actions, None if there are none, and T V."""
+def _improvement(process: Process, policy: Actions, value: _Value) -> Actions | None:
+    """Return the policy with strictly better actions, or None if there are none."""
     q, rows = process.q_values(value.V), np.arange(process.n_states)
     TV = q.max(axis=1)
-    better = TV > q[rows, policy] + value.residual + 2.0 * _rounding(process, value.V)
+    better = q[rows, policy] + value.residual + 2.0 * _rounding(process, value.V) < TV
     if not better.any():
-        return None, TV
+        return None
     policy = np.where(better, q.argmax(axis=1), policy)
     ends = proper(process, policy)
     if not ends.all():
@@ -227,7 +229,7 @@ def _improvement(process: Process, policy: Actions, value: _Value) -> tuple[Acti
             "be collected forever. Use a discount below 1, MDP(..., discount=0.99), or backward_induction(horizon) for "
             "a finite number of steps."
         )
-    return policy, TV
+    return policy
 
 
 def value_iteration(process: Process, V: Array, sweep: Any, stop: Stop, method: str) -> MDPSolution:
@@ -250,7 +252,7 @@ def _stopped_early(process: Process, V: Array, status: str, steps: int, stop: St
     policy = process.q_values(V).argmax(axis=1)
     policy = policy if _ends_in_time(process, policy) else _some_proper_policy(process)
     value = _value(process, policy)
-    settled = _improvement(process, policy, value)[0] is None
+    settled = _improvement(process, policy, value) is None
     return _finished(process, policy, value, settled, status, steps, stop, method)
 
 
@@ -279,7 +281,7 @@ def _upper(process: Process, policy: Actions, value: _Value, epsilon: float) -> 
     try:
         for _ in range(100):
             above = _value(raised, policy)
-            better = _improvement(raised, policy, above)[0]
+            better = _improvement(raised, policy, above)
             if better is None:
                 return above.V if _is_above(process, above.V) else near
             policy = better

@@ -19,6 +19,7 @@ from summula.core.estimator.parameters import Allowed, boolean, integer, none, o
 from summula.mdp.bounds import Clock
 from summula.mdp.counts import TransitionCounts
 from summula.mdp.markov import MDP
+from summula.mdp.process import BELOW_ONE
 from summula.mdp.results import MDPSolution
 from summula.optimize.problems.objective import check_arguments
 
@@ -57,6 +58,23 @@ class Learned:
     lengths: NDArray[np.int64] = field(repr=False)
     plan_steps: tuple[int, ...] = field(repr=False)
 
+    def plot(self, *, window: int | None = None, ax: Any = None) -> Any:
+        """Plot the discounted payoff of the episodes, and their running mean.
+
+        Parameters
+        ----------
+        window : int, optional
+            Number of episodes in the running mean; by default a tenth of all.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from summula.plotting import episode_returns
+
+        return episode_returns(self.returns, window=window, ax=ax)
+
 
 def learn(
     env: Any,
@@ -79,7 +97,7 @@ def learn(
     env : environment
         With Gymnasium's methods `reset(seed=) -> (observation, info)` and `step(action) -> (observation, reward,
         terminated, truncated, info)`; actions and observations are integers, counted from the `start` of their spaces
-        if these have one. Gymnasium is not needed otherwise: `pip install summula[rl]` installs it for its environments.
+        if these have one. Any object with these methods will do; `pip install summula[rl]` installs Gymnasium.
     discount : float in [0, 1)
     n_episodes : int, default=100
     max_steps : int, default=1_000
@@ -91,8 +109,8 @@ def learn(
     encode : callable, optional
         Function of an observation that returns the number of its state, such as `grid.cell` of a `Grid`.
     counts : TransitionCounts, optional
-        Counts of earlier trials, which are updated, and keep all steps before Ctrl-C. Needed if the environment does not state the numbers of its states
-        and actions as `observation_space.n` and `action_space.n`.
+        Counts of earlier trials, which are updated, and keep all steps before Ctrl-C. Needed if the environment does
+        not state the numbers of its states and actions as `observation_space.n` and `action_space.n`.
     max_time : float, optional
         Time limit in seconds.
     random_state : int, Generator or None
@@ -117,8 +135,7 @@ def learn(
     >>> learned.policy[:4].tolist(), learned.solution.values[:4].round(3).tolist()
     ([1, 1, 1, 1], [0.729, 0.81, 0.9, 1.0])
     """
-    if isinstance(discount, str) or not 0.0 <= discount < 1.0:
-        raise ParameterError(f"The 'discount' parameter of learn must be a number in [0, 1). Got {discount!r} instead.")
+    check_arguments("learn", discount=(discount, (BELOW_ONE,)))
     _check(n_episodes, max_steps, plan_every, epsilon, encode, max_time, random_state, model)
     counts = _sized(env) if counts is None else counts
     from summula.mdp.markov import _generator

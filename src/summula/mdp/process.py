@@ -16,10 +16,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.parameters import Allowed, real
 
-__all__ = ["Process", "as_numbers", "check_process"]
+__all__ = ["BELOW_ONE", "Process", "as_numbers", "check_process"]
 
 Array = NDArray[np.float64]
+
+BELOW_ONE = Allowed(lambda value: real(0.0, 1.0).accepts(value) and value < 1.0, "a float in the range [0.0, 1.0)")
 
 _ROUNDING = 1e-6  # of probabilities that were stored in single precision
 

@@ -20,6 +20,7 @@ from summula.plotting.style import check_installed
 __all__ = ["plot"]
 
 _MARGINS = ("LinearSVC", "PegasosSVC", "SVC")
+_CATEGORICAL = ("CategoricalNB", "ID3Classifier")  # categories are not the points of a plane
 
 
 def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, ax: Any = None, **options: Any) -> Any:
@@ -28,17 +29,25 @@ def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, a
     | model | picture |
     |---|---|
     | classifiers, of two columns | regions of the classes, with levels of probability |
+    | of one column; of more | probability of each class; the confusion matrix |
     | support vector machines of two classes and columns | margin and support vectors |
-    | models of one column | the fitted mean |
+    | regressions of one column | the fitted mean |
+    | of two columns; of more | the fitted mean as colours; predicted against actual values |
     | lasso and elastic net | coefficients as functions of the penalty |
     | decision trees | the tree |
-    | forests, boosting, of more than two columns | importances of the columns |
-    | Gaussian mixtures, or a list of them | ellipses of the components, step by step |
+    | forests, boosting, filters, of more than two columns | importances of the columns |
+    | sequential feature selection | the score after each step |
+    | outlier detectors | the accepted region, or a histogram of scores |
+    | Gaussian mixtures, or a list of them | ellipses of the components, step by step; densities of one column |
     | k-means | clusters, centres and their regions |
     | PCA; factor analysis | explained variance and distortion; loadings |
     | solutions of `summula.optimize` | the path over contours of `f=`, or the convergence |
+    | solutions of `summula.mdp` | values and policy |
+    | learning and validation curves | the curves |
     | `theory.Halfspaces(2)` | all labellings of the points X |
     | `features.HOG` | the histograms of an image, `row=` |
+
+    Mixtures and clusters of more than two columns are drawn in the plane of the two largest principal components of X.
 
     Parameters
     ----------
@@ -48,8 +57,9 @@ def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, a
     y : array-like of shape (n_samples,), or name of a column of X, optional
         Targets.
     kind : str, optional
-        Another picture than the natural one: "clusters", "convergence", "ellipses", "importances", "loadings",
-        "margin", "mean", "path", "regions", "roc", "scree" or "trace".
+        Another picture than the natural one: "clusters", "confusion", "convergence", "curves", "ellipses",
+        "importances", "loadings", "margin", "mean", "outliers", "path", "predictions", "regions", "roc", "scree",
+        "selection", "surface" or "trace".
     ax : matplotlib Axes, optional
         Axes to plot on; by default new ones.
     **options : dict
@@ -89,15 +99,16 @@ def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, a
 
 
 def _own_picture(model: Any, X: Any, ax: Any, options: dict[str, Any]) -> Any:
-    """Call the method `plot` of a model or a result, with X for the argument that it needs, unless given by name."""
-    required = [
-        p.name for p in inspect.signature(model.plot).parameters.values() if p.default is p.empty and p.kind < 2
-    ]
-    needed = [name for name in required if name not in options]
-    if needed and X is None:
-        kind, name = type(model).__name__, needed[0]
-        raise DataError(f"The picture of {kind} needs {name}: pass it, summula.plot(model, {name}=...).")
-    return model.plot(ax=ax, **dict.fromkeys(needed[:1], X), **options)
+    """Call the method `plot` of a model or a result, with X for its first argument, unless that is given by name."""
+    parameters = [p for p in inspect.signature(model.plot).parameters.values() if p.kind < 2 and p.name != "ax"]
+    if X is None:
+        needed = [p.name for p in parameters if p.default is p.empty and p.name not in options]
+        if needed:
+            kind, name = type(model).__name__, needed[0]
+            raise DataError(f"The picture of {kind} needs {name}: pass it, summula.plot(model, {name}=...).")
+        return model.plot(ax=ax, **options)
+    first = [p.name for p in parameters if p.name not in options][:1]
+    return model.plot(ax=ax, **dict.fromkeys(first, X), **options)
 
 
 # ------------------------------------------------------------------------------------------------------------- choosing
@@ -111,21 +122,27 @@ def _natural(model: Any, X: Any, y: Any, options: dict[str, Any]) -> str:
     _check_fitted(first)
     if hasattr(first, "means_") and hasattr(first, "covariances_"):
         return "ellipses"
+    if hasattr(first, "offset_") and hasattr(first, "decision_function") and not hasattr(first, "classes_"):
+        return "outliers"
     for attribute, kind in (
         ("explained_variance_", "scree"),
         ("components_", "loadings"),
         ("cluster_centers_", "clusters"),
         ("lower_bounds_", "trace"),
     ):
-        if hasattr(first, attribute):
+        if hasattr(first, attribute) and not hasattr(first, "component_indices_"):  # Nystroem's components are rows
             return kind
     if hasattr(model, "predict"):
         return _of_predictions(model, X, y, options)
+    if hasattr(first, "mutual_information_"):
+        return "importances"
+    if hasattr(first, "order_") and hasattr(first, "scores_"):
+        return "selection"
     if hasattr(first, "trace_"):
         return "convergence"
     raise ParameterError(
         f"{type(model).__name__} has no picture; summula.plot draws fitted classifiers, regressors, mixtures, "
-        "clusters, components, and solutions of summula.optimize."
+        "clusters, components, and solutions of summula.optimize and summula.mdp."
     )
 
 
@@ -149,21 +166,26 @@ def _of_predictions(model: Any, X: Any, y: Any, options: dict[str, Any]) -> str:
     width = len(Slices(X, "plot", model, y if isinstance(y, str) else None).names)
     classes = getattr(model, "classes_", None)
     if "columns" in options:
-        return "regions"
+        return "regions" if classes is not None else "surface"
     if "column" in options:
-        return "mean"
-    if classes is not None and width == 2:
+        return "curves" if _needs_curves(model, classes) else "mean"
+    if classes is None:
+        return (
+            "mean" if width == 1 else "importances" if has_importances else "surface" if width == 2 else "predictions"
+        )
+    if name in _CATEGORICAL:
+        return "confusion"
+    if width == 1:
+        return "curves" if _needs_curves(model, classes) else "mean"
+    if width == 2:
         margin = name in _MARGINS and np.size(classes) == 2 and y is not None
         return "margin" if margin and not options else "regions"
-    if width == 1:
-        return "mean"
-    if has_importances:
-        return "importances"
-    cure = "two columns with columns=(0, 1)" if classes is not None else "one column with column=0"
-    raise DataError(
-        f"X has {width} columns, and a picture of {name} has fewer: draw {cure}, which holds the others at their "
-        "medians."
-    )
+    return "importances" if has_importances else "confusion"
+
+
+def _needs_curves(model: Any, classes: Any) -> bool:
+    """Whether a classifier of one column has not one curve, of a probability, but several, or one of a score."""
+    return classes is not None and (np.size(classes) != 2 or not hasattr(model, "predict_proba"))
 
 
 # -------------------------------------------------------------------------------------------------------------- drawing
@@ -189,6 +211,48 @@ def _margin(model: Any, X: Any, y: Any, **options: Any) -> Any:
     from summula.plotting.margin_slabs import margin_slab
 
     return margin_slab(model, _needed("X", X, "margin"), _needed("y", y, "margin"), **options)
+
+
+def _curves(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    from summula.plotting.scores import class_curves
+
+    return class_curves(model, _needed("X", X, "curves"), y, **options)
+
+
+def _surface(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    from summula.plotting.scores import fitted_surface
+
+    return fitted_surface(model, _needed("X", X, "surface"), y, **options)
+
+
+def _outliers(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    from summula.plotting.scores import outlier_scores
+
+    return outlier_scores(model, _needed("X", X, "outliers"), **options)
+
+
+def _predicted(model: Any, X: Any, y: Any, kind: str) -> tuple[Any, Any, str | None]:
+    """Return targets, predictions, and the name of the target."""
+    from summula.plotting.slices import target_values
+
+    X, y = _needed("X", X, kind), _needed("y", y, kind)
+    rows = Slices(X, "plot", model, y if isinstance(y, str) else None)
+    values, name = target_values(X, y, rows.n_rows, "plot")
+    return values, model.predict(X if rows.frame is None else rows.frame.to_native()), name
+
+
+def _confusion(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    from summula.plotting.predictions import confusion
+
+    values, predicted, name = _predicted(model, X, y, "confusion")
+    return confusion(values, predicted, name=name or "", **options)
+
+
+def _predictions(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    from summula.plotting.predictions import predicted_actual
+
+    values, predicted, name = _predicted(model, X, y, "predictions")
+    return predicted_actual(values, predicted, name=name or "y", **options)
 
 
 def _mean(model: Any, X: Any, y: Any, **options: Any) -> Any:
@@ -217,8 +281,10 @@ def _roc(model: Any, X: Any, y: Any, **options: Any) -> Any:
 
 
 def _ellipses(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.mixtures import mixture_ellipses
+    from summula.plotting.mixtures import mixture_density, mixture_ellipses
 
+    if np.shape(_several(model)[-1].means_)[1:] == (1,):
+        return mixture_density(_several(model)[-1], X, **options)
     return mixture_ellipses(*_several(model), X=X, **options)
 
 
@@ -240,25 +306,48 @@ def _loadings(model: Any, X: Any, y: Any, **options: Any) -> Any:
     return loadings(model, **options)
 
 
-def _clusters(model: Any, X: Any, y: Any, *, columns: Any = (0, 1), ax: Any = None, **options: Any) -> Any:
-    from summula.plotting.clusters import cluster_regions
+def _clusters(model: Any, X: Any, y: Any, *, columns: Any = None, **options: Any) -> Any:
+    from summula.plotting.clusters import cluster_histogram, cluster_regions
+    from summula.plotting.planes import principal_plane
 
     slices = Slices(_needed("X", X, "clusters"), "plot", model)
-    across, up = (slices.place(column) for column in columns)
-    rows = np.column_stack([slices.values(across), slices.values(up)])
-    # Regions in two of several columns are not those of the clusters, so there only the rows are drawn.
-    centers = model.cluster_centers_ if len(slices.names) == 2 else None
     labels = np.asarray(model.predict(X if slices.frame is None else slices.frame.to_native()))
-    centers = None if centers is None else np.asarray(centers)[:, [across, up]]
-    return cluster_regions(rows, labels, centers, names=(slices.names[across], slices.names[up]), ax=ax, **options)
+    rows = np.column_stack([slices.values(j) for j in range(len(slices.names))])
+    centers = np.asarray(model.cluster_centers_)
+    if len(slices.names) == 1:
+        return cluster_histogram(rows[:, 0], labels, centers[:, 0], name=slices.names[0], **options)
+    if columns is None and len(slices.names) > 2:
+        plane = principal_plane(rows)
+        look = {"names": plane.names, "title": plane.title, "regions": False, **options}
+        return cluster_regions(plane(rows), labels, plane(centers), **look)
+    pair = [slices.place(column) for column in ((0, 1) if columns is None else columns)]
+    # Regions in two of several columns are not those of the clusters.
+    look = {"names": [slices.names[j] for j in pair], "regions": len(slices.names) == 2, **options}
+    return cluster_regions(rows[:, pair], labels, centers[:, pair], **look)
 
 
 def _importances(model: Any, X: Any, y: Any, **options: Any) -> Any:
     from summula.plotting.importances import importance_bars
 
-    if not hasattr(model, "feature_importances_"):
+    values = getattr(model, "feature_importances_", getattr(model, "mutual_information_", None))
+    if values is None:
         raise ParameterError(f"{type(model).__name__} has no feature_importances_.")
-    return importance_bars(model.feature_importances_, getattr(model, "feature_names_in_", None), **options)
+    if not hasattr(model, "feature_importances_"):
+        options = {"measure": "mutual information", **options}
+    return importance_bars(values, getattr(model, "feature_names_in_", None), **options)
+
+
+def _selection(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    from summula.plotting.importances import selection_curve
+
+    names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
+    backward = model.direction == "backward"
+    steps = [f"{'-' if backward else '+'} {names[j]}" for j in model.order_]
+    begins = len(model.scores_) > len(steps)  # with the score of all columns
+    chosen = model.n_features_in_ - model.n_features_to_select_ if backward else model.n_features_to_select_
+    return selection_curve(
+        model.scores_, ["all", *steps] if begins else steps, chosen=int(chosen) - (not begins), **options
+    )
 
 
 def _convergence(model: Any, X: Any, y: Any, **options: Any) -> Any:
@@ -277,15 +366,21 @@ def _path(model: Any, X: Any, y: Any, *, f: Callable[[Any], Any] | None = None, 
 
 _PICTURES: dict[str, Callable[..., Any]] = {
     "clusters": _clusters,
+    "confusion": _confusion,
     "convergence": _convergence,
+    "curves": _curves,
     "ellipses": _ellipses,
     "importances": _importances,
     "loadings": _loadings,
     "margin": _margin,
     "mean": _mean,
+    "outliers": _outliers,
     "path": _path,
+    "predictions": _predictions,
     "regions": _regions,
     "roc": _roc,
     "scree": _scree,
+    "selection": _selection,
+    "surface": _surface,
     "trace": _trace,
 }
