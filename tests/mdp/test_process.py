@@ -1,12 +1,15 @@
 """Forms of transitions and rewards, bad input, trials and models learned from them."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+import summula
 from summula import DataError, ParameterError
-from summula.mdp import MDP, Trajectories, TransitionCounts, discounted_return, learn
+from summula.mdp import MDP, LinearDynamics, Trajectories, TransitionCounts, discounted_return, learn
 from tests.reference import markov
 
 
@@ -283,3 +286,26 @@ def test_trajectories_report_their_returns():
         np.zeros((1, 3), int), np.zeros((1, 2), int), np.ones((1, 2)), np.array([2]), np.array([False]), 0.5
     )
     assert trials.returns.tolist() == [1.5]
+
+
+def test_results_are_pickled_not_saved(tmp_path):
+    mdp = MDP(TWO, [0, 1], 0.9)
+    with pytest.raises(ValueError, match="takes Summula estimators; pickle it"):
+        summula.save(mdp, tmp_path / "mdp.summula")
+    found = mdp.solve()
+    again, solution = pickle.loads(pickle.dumps((mdp, found)))
+    assert solution.verify(again)
+
+
+def _reward(states, actions):
+    return -(states[:, 0] ** 2)
+
+
+def test_simulators_of_learned_dynamics_can_be_pickled():
+    rng = np.random.default_rng(0)
+    s, a = rng.normal(size=(50, 1)), rng.normal(size=50)
+    model = LinearDynamics().fit(s, a, 0.9 * s + a[:, None] + 0.1 * rng.normal(size=(50, 1)))
+    simulator = model.simulator(_reward)
+    again = pickle.loads(pickle.dumps(simulator))
+    one, other = (f(s, a, np.random.default_rng(1)) for f in (simulator, again))
+    assert_allclose(one[0], other[0])

@@ -33,6 +33,7 @@ _SCORES = (-1.0, 0.0, 1.0)  # decision boundary and margins of a support vector 
 _FAINT, _STRONG = 0.08, 0.6  # opacity for a tie, and for probability 1
 _STEPS = 1_000  # number of different probabilities on the grid up to which they are those of a step function
 _MARGIN = 0.05  # relative to the range of the points
+_FEW = 1_000  # number of rows up to which a free place for the legend is searched
 _MANY = 5_000  # number of points above which they are rasterised in vector files
 
 
@@ -111,7 +112,7 @@ def decision_regions(
     _draw_lines(ax, u, v, field)
     handles = _region_keys(classes) if codes is None else _draw_points(ax, slices, across, up, codes, classes)
     dress(ax, slices.names[across], slices.names[up], slices.held((across, up)))
-    keyed(ax, handles, name)
+    keyed(ax, handles, name, "best" if slices.n_rows <= _FEW else "upper right")  # searching is slow with many points
     return ax
 
 

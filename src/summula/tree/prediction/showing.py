@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,19 +85,29 @@ class _Layout(NamedTuple):
     is_end: Any
     texts: dict[int, str]
 
-    @property
-    def longest(self) -> int:
-        """Number of letters of the longest line."""
-        return max(len(line) for text in self.texts.values() for line in text.split("\n"))
+    places: Any  # the horizontal place of every node
+    depth: Any
 
     @property
     def width(self) -> float:
-        """Width of the axes, in boxes side by side."""
+        """Width of the axes, where leaves are one apart."""
         return float(self.is_end.sum()) + 0.4
 
+    @property
+    def letters(self) -> float:
+        """Number of letters that boxes one apart may have, so that none overlaps another, or the sides of the axes."""
+        letters = {node: max(map(len, text.split("\n"))) + 2 for node, text in self.texts.items()}
+        needed = 1.0
+        for level in range(self.lowest + 1):
+            row = sorted((self.places[node], letters[node]) for node in letters if self.depth[node] == level)
+            needed = max([needed, *((a + b) / 2 / (y - x) for (x, a), (y, b) in itertools.pairwise(row))])
+            (left, first), (right, last) = row[0], row[-1]
+            needed = max(needed, first / 2 / (left + 0.7), last / 2 / (self.width - 0.7 - right))
+        return needed
+
     def size(self, inches: float) -> float:
-        """Return the size of letters at which boxes do not overlap on axes of this width."""
-        return min(_SIZE, 0.9 * inches / (self.width * _LETTER * (self.longest + 2)))
+        """Return the size of letters, in points, on axes of this width."""
+        return min(_SIZE, inches / (self.width * _LETTER * self.letters))
 
 
 def plot(model: Any, ax: Any, max_depth: int | None) -> Any:
@@ -107,12 +118,14 @@ def plot(model: Any, ax: Any, max_depth: int | None) -> Any:
     deepest = int(depth.max())
     layout = _laid_out(model, _readable_depth(nodes, depth) if max_depth is None else min(max_depth, deepest))
     if ax is None:
-        wide = min(max((_LETTER * _SIZE * layout.longest + 0.3) * layout.width, 5), 60)
+        wide = min(max(1.05 * _LETTER * _SIZE * layout.letters * layout.width, 5), 60)
         _, ax = plt.subplots(figsize=(wide, 1.1 * (layout.lowest + 1) + 0.3), layout="constrained")
     inches = ax.get_position().width * ax.figure.get_figwidth()
+    if ax.figure.get_layout_engine() is not None:  # which will use the space of the axis labels
+        inches *= 1.2
     while max_depth is None and layout.lowest > 1 and layout.size(inches) < _SMALLEST:
         layout = _laid_out(model, layout.lowest - 1)
-    size, place = max(_SMALLEST, layout.size(inches)), _places(nodes, layout.is_end)
+    size, place = max(_SMALLEST, layout.size(inches)), layout.places
     ax.set_axis_off()
     ax.set_xlim(-0.7, max(layout.is_end.sum() - 0.3, 0.7))
     ax.set_ylim(-layout.lowest - 0.5, 0.5)
@@ -135,7 +148,7 @@ def _laid_out(model: Any, lowest: int) -> _Layout:
     shown = depth <= lowest
     is_end = shown & ((nodes.column < 0) | (depth == lowest))
     texts = {int(node): _label(model, int(node), is_end=bool(is_end[node])) for node in np.flatnonzero(shown)}
-    return _Layout(lowest, is_end, texts)
+    return _Layout(lowest, is_end, texts, _places(nodes, is_end), depth)
 
 
 def _readable_depth(nodes: Any, depth: Any) -> int:
