@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
@@ -72,6 +73,19 @@ def test_many_states_are_solved_sparsely():
     found = mdp.solve()
     np.testing.assert_allclose(found.values, -np.arange(1_199, -1, -1.0), atol=1e-6)
     assert mdp.evaluate(found).method == "sparse"
+    assert found.verify(mdp)
+
+
+def test_random_transitions_are_solved_without_fill_in(monkeypatch):
+    rng, S = np.random.default_rng(0), 1_500
+    P = sparse.random_array((2 * S, S), density=5 / S, rng=rng, format="csr") + sparse.csr_array(
+        (np.full(2 * S, 0.1), (np.arange(2 * S), np.arange(2 * S) // 2)), (2 * S, S)
+    )
+    P = sparse.csr_matrix(sparse.diags_array(0.9 / P.sum(axis=1)) @ P)
+    monkeypatch.setattr(sparse.linalg, "splu", None)
+    mdp = MDP(P, rng.normal(size=(S, 2)), 1.0, termination=np.full(S, 0.1))
+    found = mdp.solve()
+    assert found.converged
     assert found.verify(mdp)
 
 

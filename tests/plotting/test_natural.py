@@ -10,6 +10,7 @@ import pytest
 from matplotlib import pyplot
 from matplotlib.colors import to_hex
 from numpy.testing import assert_allclose
+from scipy.sparse import csr_matrix
 
 import summula
 from summula import DataError, ParameterError, plotting
@@ -46,6 +47,13 @@ def test_classifiers_of_many_columns_have_a_confusion_matrix():
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("predicted size", "actual size")
     recall = ax.images[0].get_array()[1, 1]
     assert recall == pytest.approx(((guess == 1) & (three == 1)).sum() / (three == 1).sum())
+
+
+def test_sparse_rows_are_predicted():
+    model = LogisticRegression().fit(csr_matrix(X), y)
+    ax = summula.plot(model, csr_matrix(X), y)
+    assert ax.get_title() == summula.plot(model, X, y).get_title()
+    assert summula.plot(model, csr_matrix(X), y, kind="roc").lines[1].get_ydata()[-1] == 1.0
 
 
 def test_regressions_of_many_columns_are_compared_with_the_targets():

@@ -37,7 +37,7 @@ from summula.mdp.evaluation import PolicyValue, chain
 from summula.mdp.process import Process
 from summula.mdp.results import MDPSolution
 
-__all__ = ["evaluate", "policy_iteration", "proper", "value_iteration", "without_absorbing"]
+__all__ = ["approximate", "evaluate", "policy_iteration", "proper", "value_iteration", "without_absorbing"]
 
 Array = NDArray[np.float64]
 Actions = NDArray[np.int64]
@@ -45,6 +45,10 @@ Actions = NDArray[np.int64]
 _DENSE = 1_000  # states up to which the matrix is decomposed as a dense one
 _MOST_STEPS = 1e12  # expected number, above which the linear system is singular up to rounding
 _SOON = 0.999
+_ACCURACY = 1e-13  # of GMRES, relative to the rewards
+_RESTART = 40
+_SWEEPS = 300
+_CYCLES = 5
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -136,8 +140,8 @@ def _some_proper_policy(process: Process) -> Actions:
 # ------------------------------------------------------------------------------------------------------------- solving
 
 
-def _value(process: Process, policy: Any) -> _Value:
-    """Solve (I - P_pi) (V, N) = (r_pi, 1) for a proper policy."""
+def _value(process: Process, policy: Any, start: _Value | None = None) -> _Value:
+    """Solve (I - P_pi) (V, N) = (r_pi, 1) for a proper policy; GMRES starts at the values of another one."""
     P, r = chain(process, policy)
     S = len(r)
     right = np.column_stack([r, np.ones(S)])
@@ -145,9 +149,8 @@ def _value(process: Process, policy: Any) -> _Value:
         with solving(S):
             V, N = np.linalg.solve(np.eye(S) - P.toarray(), right).T
     else:
-        from scipy.sparse import linalg
-
-        V, N = linalg.splu(sparse.csc_matrix(sparse.eye(S) - P)).solve(right).T
+        near = right if start is None else np.column_stack([start.V, start.N])
+        V, N = _solved_sparsely(sparse.csr_matrix(sparse.eye(S) - P), right, near).T
     N = 1.001 * N  # so that N >= 1 + P N in spite of rounding
     if not (np.isfinite(N).all() and N.max() < _MOST_STEPS and (N - P @ N >= 1.0).all()):
         s = int(np.argmax(np.where(np.isfinite(N), np.abs(N), np.inf)))
@@ -158,6 +161,19 @@ def _value(process: Process, policy: Any) -> _Value:
     return _Value(V, N, float(np.abs(r + P @ V - V).max()))
 
 
+def _solved_sparsely(matrix: Any, right: Array, near: Array) -> Array:
+    """Solve by GMRES, or by a sparse LU decomposition where that is slow (long corridors)."""
+    from scipy.sparse import linalg
+
+    columns = []
+    for b, x0 in zip(right.T, near.T, strict=True):
+        x, failed = linalg.gmres(matrix, b, x0=x0, rtol=_ACCURACY, restart=_RESTART, maxiter=_CYCLES)
+        if failed:
+            return np.asarray(linalg.splu(matrix.tocsc()).solve(right))
+        columns.append(x)
+    return np.column_stack(columns)
+
+
 def _rounding(process: Process, V: Array) -> float:
     """Return a bound on the rounding errors of a backup of V."""
     terms = int(np.diff(process.P.indptr).max(initial=0))
@@ -165,12 +181,12 @@ def _rounding(process: Process, V: Array) -> float:
     return float(_EPS * (terms + 4) * (rewards + 2.0 * np.abs(V).max()))
 
 
-def _ends_in_time(process: Process, policy: Actions) -> bool:
-    """Whether a policy is proper, and its values can be computed."""
+def _value_if_it_ends(process: Process, policy: Actions) -> _Value | None:
+    """Return the value of a policy, or None if it is not proper, or ends too rarely."""
     try:
-        return bool(proper(process, policy).all()) and bool(_value(process, policy).N.max() > 0)
+        return _value(process, policy) if proper(process, policy).all() else None
     except DataError:
-        return False
+        return None
 
 
 def evaluate(process: Process, policy: Any) -> PolicyValue:
@@ -195,12 +211,13 @@ def policy_iteration(
     """Solve from a policy, or from the greedy one for V; from one that ends soon if it may never end."""
     process = without_absorbing(process)
     given = process.q_values(V).argmax(axis=1) if policy is None else policy
-    policy = given if _ends_in_time(process, given) else _some_proper_policy(process)
+    value = _value_if_it_ends(process, given)
+    policy = _some_proper_policy(process) if value is None else given
     last: Any = None
     steps = done
     try:
         while True:
-            value = _value(process, policy)
+            value = _value(process, policy, value) if last is not None or value is None else value
             last, steps = (policy, value), steps + (method == POLICY_ITERATION)
             better = _improvement(process, policy, value)
             status = "max_iter" if steps - done >= stop.max_iter else "max_time" if stop.clock.is_over else ""
@@ -232,6 +249,15 @@ def _improvement(process: Process, policy: Actions, value: _Value) -> Actions | 
     return policy
 
 
+def approximate(backups: Backups, V: Array, stop: Stop) -> Array:
+    """Return V after sweeps V := T V that cost less than the linear systems they spare policy iteration."""
+    for _ in range(_SWEEPS):
+        before, V = V, backups.best(V).TV
+        if float(np.abs(V - before).max()) <= 1e-6 * float(np.abs(V).max()) or stop.clock.is_over:
+            break
+    return V
+
+
 def value_iteration(process: Process, V: Array, sweep: Any, stop: Stop, method: str) -> MDPSolution:
     """Solve by sweeps V := T V until V hardly changes; the bounds are those of the greedy policy."""
     ended, steps, status = without_absorbing(process), 0, ""
@@ -250,8 +276,10 @@ def value_iteration(process: Process, V: Array, sweep: Any, stop: Stop, method: 
 
 def _stopped_early(process: Process, V: Array, status: str, steps: int, stop: Stop, method: str) -> MDPSolution:
     policy = process.q_values(V).argmax(axis=1)
-    policy = policy if _ends_in_time(process, policy) else _some_proper_policy(process)
-    value = _value(process, policy)
+    value = _value_if_it_ends(process, policy)
+    if value is None:
+        policy = _some_proper_policy(process)
+        value = _value(process, policy)
     settled = _improvement(process, policy, value) is None
     return _finished(process, policy, value, settled, status, steps, stop, method)
 
@@ -280,7 +308,7 @@ def _upper(process: Process, policy: Actions, value: _Value, epsilon: float) -> 
     raised = replace(process, r=process.r + epsilon)
     try:
         for _ in range(100):
-            above = _value(raised, policy)
+            above = _value(raised, policy, value)
             better = _improvement(raised, policy, above)
             if better is None:
                 return above.V if _is_above(process, above.V) else near

@@ -192,7 +192,7 @@ class MDP:
     def solve(
         self, *, tol: float = 1e-6, start: Any = None, max_iter: int = 10_000, max_time: float | None = None
     ) -> MDPSolution:
-        """Find an optimal policy: by policy iteration for few states, else by modified policy iteration.
+        """Find an optimal policy: by policy iteration for few states or discount 1, else by modified policy iteration.
 
         Parameters
         ----------
@@ -213,6 +213,7 @@ class MDP:
         stop = self._stop("solve", tol, max_iter, max_time)
         V = check_start(start, self.n_states)
         if self.discount == 1.0:
+            V = V if self.n_states <= _SMALL else episodic.approximate(self._plan(), V, stop)
             return self._keep(lambda: episodic.policy_iteration(self._process, None, V, stop))
         if self.n_states <= _SMALL:
             return self._keep(lambda: policy_iteration(self._plan(), None, V, stop, "direct"))
@@ -334,6 +335,7 @@ class MDP:
         n_states: int | None = None,
         n_actions: int | None = None,
         unseen: str = "uniform",
+        unseen_reward: float = 0.0,
         state_rewards: bool = False,
     ) -> MDP:
         """Estimate a process from trials: frequencies of next states, and average rewards.
@@ -347,7 +349,9 @@ class MDP:
             By default one more than the largest number that occurs.
         unseen : {"uniform", "stay", "unavailable"}, default="uniform"
             What an action that was never tried in a state leads to: any state with probability 1 / S, the same state,
-            or nothing: it is not available. Its reward is 0, or that of the state.
+            or nothing: it is not available.
+        unseen_reward : float, default=0
+            Reward of such an action (of a state without any, with `state_rewards`).
         state_rewards : bool, default=False
             Whether rewards are averaged over all actions in a state, R(s), instead of R(s, a).
 
@@ -372,7 +376,7 @@ class MDP:
         from summula.mdp.counts import TransitionCounts
 
         counts = TransitionCounts.of(trajectories, n_states, n_actions)
-        return counts.mdp(discount, unseen=unseen, state_rewards=state_rewards)
+        return counts.mdp(discount, unseen=unseen, unseen_reward=unseen_reward, state_rewards=state_rewards)
 
     # --------------------------------------------------------------------------------------------------------- inside
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from summula.core.errors import DataError, ParameterError
 from summula.plotting.slices import Slices
@@ -163,7 +164,7 @@ def _of_predictions(model: Any, X: Any, y: Any, options: dict[str, Any]) -> str:
         raise DataError(
             f"The picture of {name} shows its predictions among rows: pass them, summula.plot(model, X, y)."
         )
-    width = len(Slices(X, "plot", model, y if isinstance(y, str) else None).names)
+    width = X.shape[1] if issparse(X) else len(Slices(X, "plot", model, y if isinstance(y, str) else None).names)
     classes = getattr(model, "classes_", None)
     if "columns" in options:
         return "regions" if classes is not None else "surface"
@@ -236,9 +237,9 @@ def _predicted(model: Any, X: Any, y: Any, kind: str) -> tuple[Any, Any, str | N
     from summula.plotting.slices import target_values
 
     X, y = _needed("X", X, kind), _needed("y", y, kind)
-    rows = Slices(X, "plot", model, y if isinstance(y, str) else None)
-    values, name = target_values(X, y, rows.n_rows, "plot")
-    return values, model.predict(X if rows.frame is None else rows.frame.to_native()), name
+    rows = None if issparse(X) else Slices(X, "plot", model, y if isinstance(y, str) else None)
+    values, name = target_values(X, y, X.shape[0] if rows is None else rows.n_rows, "plot")
+    return values, model.predict(X if rows is None or rows.frame is None else rows.frame.to_native()), name
 
 
 def _confusion(model: Any, X: Any, y: Any, **options: Any) -> Any:
@@ -266,8 +267,8 @@ def _roc(model: Any, X: Any, y: Any, **options: Any) -> Any:
     from summula.plotting.slices import target_values
 
     X, y, scores = _needed("X", X, "roc"), _needed("y", y, "roc"), []
-    rows = Slices(X, "plot", _several(model)[0], y if isinstance(y, str) else None)
-    features = X if rows.frame is None else rows.frame.to_native()
+    rows = None if issparse(X) else Slices(X, "plot", _several(model)[0], y if isinstance(y, str) else None)
+    features = X if rows is None or rows.frame is None else rows.frame.to_native()
     for one in _several(model):
         if hasattr(one, "predict_proba"):
             scores.append(np.asarray(one.predict_proba(features))[:, -1])
@@ -277,7 +278,8 @@ def _roc(model: Any, X: Any, y: Any, **options: Any) -> Any:
             raise ParameterError(
                 f"{type(one).__name__} has neither probabilities nor scores, which an ROC curve needs."
             )
-    return roc(target_values(X, y, rows.n_rows, "plot")[0], *scores, **options)
+    n_rows = X.shape[0] if rows is None else rows.n_rows
+    return roc(target_values(X, y, n_rows, "plot")[0], *scores, **options)
 
 
 def _ellipses(model: Any, X: Any, y: Any, **options: Any) -> Any:
