@@ -136,6 +136,22 @@ def test_curves_of_several_models():
         (lambda: summula.plot(summula.theory.Halfspaces(2)), DataError, r"summula.plot\(model, points\)"),
         (lambda: summula.plot(summula.theory.Halfspaces(3), np.eye(3)), DataError, "2 coordinates"),
         (lambda: summula.plot(HOG().fit(X)), DataError, r"summula.plot\(model, X, row=0\)"),
+        *(
+            (lambda kind=kind: summula.plot(LinearRegression().fit(X, y), X, y, kind=kind), ParameterError, says)
+            for kind, says in (
+                ("clusters", "'clusters' needs cluster_centers_, which LinearRegression does not have"),
+                ("confusion", "needs classes_"),
+                ("ellipses", "needs covariances_"),
+                ("outliers", "needs decision_function"),
+                ("selection", "needs order_"),
+                ("trace", "needs lower_bounds_"),
+            )
+        ),
+        (
+            lambda: summula.plot(LogisticRegression().fit(X, y), X, y, kind="surface"),
+            ParameterError,
+            "one of a regression, but LogisticRegression has classes",
+        ),
         (lambda: summula.plot(42), ParameterError, "int has no picture"),
     ],
 )
