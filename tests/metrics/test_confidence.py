@@ -146,6 +146,25 @@ def test_cells_are_resampled_like_rows():
     )
 
 
+@pytest.mark.parametrize(("name", "function"), [("rmse", "root_mean_squared_error"), ("r2", "r2_score")])
+def test_blocks_are_resampled_like_rows(name, function):
+    """5,000 rows in 2,000 blocks; a 2.5 % quantile of 1,000 values is known up to about 4 % of the length."""
+    rng = np.random.default_rng(5)
+    y = rng.exponential(size=5_000)
+    p = y + rng.normal(size=5_000)
+    w = rng.exponential(size=5_000)
+    blocks = metrics.interval(name, y, p, sample_weight=w, n_resamples=1_000)
+
+    def metric(y, p, sample_weight):
+        square, centred = sample_weight @ (y - p) ** 2, y - np.average(y, weights=sample_weight)
+        return np.sqrt(square / sample_weight.sum()) if name == "rmse" else 1 - square / (sample_weight @ centred**2)
+
+    rows = metrics.interval(metric, y, p, sample_weight=w, n_resamples=1_000)
+    assert blocks.estimate == pytest.approx(getattr(metrics, function)(y, p, sample_weight=w))
+    length = rows.upper - rows.lower
+    np.testing.assert_allclose([blocks.lower, blocks.upper], [rows.lower, rows.upper], atol=0.16 * length)
+
+
 @pytest.mark.parametrize(("metric", "options"), [("f1", {}), ("fbeta", {"beta": 2.0}), ("fbeta", {"beta": 0.5})])
 def test_predictions_without_an_error_still_have_an_interval(metric, options):
     y = np.array([1] * 10 + [0] * 30)

@@ -27,6 +27,7 @@ from summula.metrics.named_metrics import (
     CLASSES,
     LABELS,
     NUMBERS,
+    OF_SUMS,
     OTHER_NAMES,
     SCORES,
     SHARES,
@@ -165,7 +166,8 @@ def interval(
         return MetricInterval(known.name, *faultless, confidence, "clopper-pearson", len(y))
     limits = bca_interval(
         known.function, y, p, w, confidence=confidence, n_resamples=n_resamples,
-        rng=np.random.default_rng(draw_seed(random_state)), labels=known.name in LABELS | CLASSES,
+        rng=np.random.default_rng(draw_seed(random_state)), labels=known.is_own and known.name in LABELS | CLASSES,
+        sums=OF_SUMS.get(known.name) if known.is_own else None,
     )  # fmt: skip
     return MetricInterval(known.name, *limits, confidence, method, len(y))
 
@@ -256,7 +258,7 @@ def _wrapped(metric: Callable[..., Any], pos_label: Any, options: dict[str, Any]
         weights = {} if w is None else {"sample_weight": w}
         return float(metric(y, p, **weights, **options))
 
-    return Metric(name, value)
+    return Metric(name, value, is_own=False)
 
 
 # ----------------------------------------------------------------------------------------------------- the rows

@@ -15,7 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CLASSES", "LABELS", "NUMBERS", "OTHER_NAMES", "SCORES", "SHARES", "Metric", "f_beta", "named", "names"]
+__all__ = [
+    "CLASSES", "LABELS", "NUMBERS", "OF_SUMS", "OTHER_NAMES", "SCORES", "SHARES", "Metric", "Sums", "f_beta", "named",
+    "names",
+]  # fmt: skip
 
 Array = NDArray[Any]
 Weights = NDArray[np.float64] | None
@@ -23,11 +26,12 @@ Function = Callable[[Array, Array, Weights], float]
 
 
 class Metric(NamedTuple):
-    """A metric: its name, its function, and the beta of an F score."""
+    """A metric: its name, its function, the beta of an F score, and whether the function is one of this file."""
 
     name: str
     function: Function
     beta: float = 1.0
+    is_own: bool = True
 
 
 # Names of scikit-learn's functions and scorers, and other usual ones.
@@ -67,6 +71,8 @@ def named(name: str, beta: float) -> Metric:
     if name in ("f1", "fbeta"):
         value = 1.0 if name == "f1" else beta
         return Metric(name, lambda y, p, w: f_beta(y, p, w, value), value)
+    if name in OF_SUMS:
+        return Metric(name, _of_sums(OF_SUMS[name]))
     return Metric(name, _share_of(name) if name in SHARES else _FUNCTIONS[name])
 
 
@@ -107,37 +113,87 @@ def _balanced_accuracy(y: Array, p: Array, w: Weights) -> float:
     return float(np.mean(hits[weight > 0] / weight[weight > 0]))
 
 
-def _r2(y: Array, p: Array, w: Weights) -> float:
-    spread = _mean((y - _mean(y, w)) ** 2, w)
-    return 1.0 - _mean((y - p) ** 2, w) / spread if spread else math.nan
+def _by_threshold(y: Array, p: Array, w: Weights) -> tuple[Array, Array]:
+    """Weights of the positive and of the negative rows with each score, from the largest score on."""
+    order = np.argsort(-p, kind="stable")
+    weight = np.ones(len(y)) if w is None else w[order]
+    last = np.flatnonzero(np.append(np.diff(p[order]) != 0, True))
+    totals = (np.cumsum(weight * (y[order] == label))[last] for label in (1, 0))
+    positive, negative = (np.diff(total, prepend=0.0) for total in totals)
+    return positive, negative
 
 
-def _log_loss(y: Array, p: Array, w: Weights) -> float:
+def _auc(y: Array, p: Array, w: Weights) -> float:
+    positive, negative = _by_threshold(y, p, w)
+    pairs = positive.sum() * negative.sum()
+    above = np.cumsum(positive) - positive / 2  # ties count half
+    return float(above @ negative / pairs) if pairs else math.nan
+
+
+def _average_precision(y: Array, p: Array, w: Weights) -> float:
+    positive, negative = _by_threshold(y, p, w)
+    hits = np.cumsum(positive)
+    chosen = hits + np.cumsum(negative)
+    precision = np.divide(hits, chosen, out=np.zeros(len(hits)), where=chosen > 0)
+    return float(positive @ precision / hits[-1]) if hits[-1] else math.nan
+
+
+def _log_losses(y: Array, p: Array) -> Array:
     least = np.finfo(np.float64).eps
     p = np.clip(p, least, 1 - least)
-    return -_mean(np.where(y == 1, np.log(p), np.log1p(-p)), w)
-
-
-def _of_sklearn(name: str) -> Function:
-    def value(y: Array, p: Array, w: Weights) -> float:
-        import sklearn.metrics
-
-        if y.min() == y.max():
-            return math.nan
-        return float(getattr(sklearn.metrics, name)(y, p, sample_weight=w))
-
-    return value
+    return -np.where(y == 1, np.log(p), np.log1p(-p))
 
 
 _FUNCTIONS: dict[str, Function] = {
-    "auc": _of_sklearn("roc_auc_score"),
-    "average_precision": _of_sklearn("average_precision_score"),
+    "auc": _auc,
+    "average_precision": _average_precision,
     "balanced_accuracy": _balanced_accuracy,
-    "brier": lambda y, p, w: _mean((y - p) ** 2, w),
-    "log_loss": _log_loss,
-    "mae": lambda y, p, w: _mean(np.abs(y - p), w),
     "matthews": _matthews,
-    "mse": lambda y, p, w: _mean((y - p) ** 2, w),
-    "r2": _r2,
-    "rmse": lambda y, p, w: math.sqrt(_mean((y - p) ** 2, w)),
 }
+
+
+# ------------------------------------------------------------------------------- metrics that are functions of sums
+
+
+class Sums(NamedTuple):
+    """A metric that is a function of sums over rows: what is summed of each row, and the metric of sums (last axis).
+
+    `rows` returns columns whose first is 1; all are multiplied by the weights.
+    """
+
+    rows: Callable[[Array, Array], Array]
+    value: Callable[[Array], Array]
+
+
+def _mean_of(losses: Callable[[Array, Array], Array]) -> Sums:
+    return Sums(lambda y, p: np.column_stack([np.ones(len(y)), losses(y, p)]), lambda s: s[..., 1] / s[..., 0])
+
+
+def _r2_rows(y: Array, p: Array) -> Array:
+    centred = y - y.mean()
+    return np.column_stack([np.ones(len(y)), (y - p) ** 2, centred, centred**2])
+
+
+def _r2_of(s: Array) -> Array:
+    spread = s[..., 3] - s[..., 2] ** 2 / s[..., 0]
+    noise = 1e-14 * s[..., 3]  # of a target without spread
+    return np.asarray(1.0 - s[..., 1] / np.where(spread > noise, spread, math.nan))
+
+
+_SQUARES = _mean_of(lambda y, p: (y - p) ** 2)
+OF_SUMS: dict[str, Sums] = {
+    "brier": _SQUARES,
+    "log_loss": _mean_of(_log_losses),
+    "mae": _mean_of(lambda y, p: np.abs(y - p)),
+    "mse": _SQUARES,
+    "r2": Sums(_r2_rows, _r2_of),
+    "rmse": Sums(_SQUARES.rows, lambda s: np.sqrt(_SQUARES.value(s))),
+}
+
+
+def _of_sums(sums: Sums) -> Function:
+    def value(y: Array, p: Array, w: Weights) -> float:
+        rows = sums.rows(y, p)
+        return float(sums.value(rows.sum(axis=0) if w is None else w @ rows))
+
+    return value

@@ -7,7 +7,9 @@ With the metric t of the rows, t_b of B resamples and t_(g) without the rows of 
 
 Ties of t_b with t count half. Blocks are single rows (the jackknife), or for large n 200 random blocks, whose skewness
 estimates the same a. A metric of labels depends on the rows only by their numbers in the cells of the confusion matrix,
-and these are multinomial: its resamples take no time per row.
+and these are multinomial: its resamples take no time per row. A metric that is a function of sums over rows is computed
+from sums of blocks, single rows or for large n 2,000 random blocks, which are resampled instead: their sums have the
+variance and the skewness of those of rows.
 
 Reference: Efron (1987), "Better bootstrap confidence intervals", JASA 82.
 """
@@ -25,13 +27,14 @@ from scipy.special import ndtr, ndtri
 
 from summula.core.errors import AccuracyWarning, DataError, ParameterError, warn
 from summula.metrics.delong import Limits
-from summula.metrics.named_metrics import Function, Weights
+from summula.metrics.named_metrics import Function, Sums, Weights
 
 __all__ = ["bca_interval"]
 
 Array = NDArray[Any]
 
 _BLOCKS = 200
+_SUMMED_BLOCKS = 2_000  # of metrics that are functions of sums
 _ROUNDING = 1e-12  # relative difference of values that are equal up to rounding
 
 
@@ -53,8 +56,12 @@ def bca_interval(
     n_resamples: int,
     rng: np.random.Generator,
     labels: bool = False,
+    sums: Sums | None = None,
 ) -> Limits:
-    """Return the metric and its limits (2); `labels` says that it is a function of the confusion matrix."""
+    """Return the metric and its limits (2).
+
+    `labels` says that it is a function of the confusion matrix, `sums` of which sums over rows it is one.
+    """
     if isinstance(n_resamples, bool) or not isinstance(n_resamples, int | np.integer) or n_resamples < 100:
         raise ParameterError(f"n_resamples must be an int >= 100; got {n_resamples!r}.")
     estimate = float(metric(y, p, w))
@@ -64,6 +71,8 @@ def bca_interval(
         warnings.simplefilter("ignore")  # of metrics that are undefined for a resample
         if labels and w is None:
             found = _resampled_cells(metric, y, p, n_resamples, rng)
+        elif sums is not None:
+            found = _resampled_sums(sums, y, p, w, n_resamples, rng)
         else:
             found = _resampled_rows(metric, y, p, w, n_resamples, rng)
     values = found.values[np.isfinite(found.values)]
@@ -133,3 +142,16 @@ def _resampled_cells(metric: Function, y: Array, p: Array, n_resamples: int, rng
     values = [metric(true, predicted, one) for one in drawn]
     without = [metric(true, predicted, sizes - one) for one in np.eye(len(sizes))]
     return Resamples(np.array(values), np.array(without), sizes.astype(np.float64))
+
+
+def _resampled_sums(
+    sums: Sums, y: Array, p: Array, w: Weights, n_resamples: int, rng: np.random.Generator
+) -> Resamples:
+    rows = sums.rows(y, p) if w is None else w[:, None] * sums.rows(y, p)
+    blocks = min(len(y), _SUMMED_BLOCKS)
+    if blocks < len(y):
+        block = rng.permutation(np.arange(len(y)) % blocks)
+        rows = np.column_stack([np.bincount(block, weights=column, minlength=blocks) for column in rows.T])
+    drawn = (np.bincount(rng.integers(0, blocks, blocks), minlength=blocks) for _ in range(n_resamples))
+    values = sums.value(np.array([times @ rows for times in drawn]))
+    return Resamples(values, sums.value(rows.sum(axis=0) - rows), np.ones(blocks))

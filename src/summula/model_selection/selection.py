@@ -213,8 +213,8 @@ def _table(listed: list[tuple[str, Any]], split: Split, cv: Any, scoring: Any) -
             table.append(Candidate(name, model, math.nan, math.nan))
     if len(failures) == len(listed):
         raise failures[0][1]
-    for name, error in failures:
-        warn(f"Candidate {name} cannot be chosen, since it failed: {error}", FitFailedWarning)
+    for name, failure in failures:
+        warn(f"Candidate {name} cannot be chosen, since it failed: {failure}", FitFailedWarning)
     return table
 
 
