@@ -40,6 +40,7 @@ _MOST_GROUPS = 64  # groups of rows that are fitted together
 _SMALLEST = {"float64": 1e-9, "float32": 1e-3}  # eigenvalue of the correlations from which sums of products suffice
 _FEWEST_ROWS = 2  # mean number of rows per group from which merging is worth it
 _FEWEST_SAVED = 200_000  # values per split that merging need not read, from which it is worth it: about 1 ms
+_COLUMNS = 100  # of least squares, from which a solve takes longer than that: as long as 20 rows per column to sum
 
 Split = tuple[Any, Any]
 
@@ -190,7 +191,7 @@ def scores_from_groups(
     """Cross-validate by merging; None if that is not possible, or not worth it."""
     try:
         batches = batches_of(splits, X.shape[0], _MOST_GROUPS)
-        if not _is_worth_it(X, batches):
+        if not _is_worth_it(X, batches, _fewest_saved(estimator, X)):
             return None
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -209,8 +210,14 @@ def scores_from_groups(
     return _collected(results, splits, options)
 
 
-def _is_worth_it(X: Any, batches: Sequence[Batch]) -> bool:
-    """Whether no split repeats rows, and merging saves enough reading."""
+def _fewest_saved(estimator: Any, X: Any) -> float:
+    """Values per split that take as long to sum as what merging adds: overhead, or a second solve of least squares."""
+    solves = isinstance(estimator, LeastSquaresModel) and not issparse(X)
+    return _FEWEST_SAVED * max(1.0, (X.shape[1] / _COLUMNS) ** 2 if solves else 1.0)
+
+
+def _is_worth_it(X: Any, batches: Sequence[Batch], least: float) -> bool:
+    """Whether no split repeats rows, and merging saves the reading of at least so many values per split."""
     n, values = X.shape[0], (X.nnz if issparse(X) else X.shape[0] * X.shape[1])
     if any((batch.train > 1).any() or n < _FEWEST_ROWS * batch.n_groups for batch in batches):
         return False
@@ -218,7 +225,7 @@ def _is_worth_it(X: Any, batches: Sequence[Batch]) -> bool:
     trained = sum(int((batch.train @ size).sum()) for batch, size in zip(batches, sizes, strict=True))
     n_splits = sum(len(batch.train) for batch in batches)
     saved = (trained - len(batches) * n) * (values / n)
-    return bool(saved > max(0, _FEWEST_SAVED * n_splits))
+    return bool(saved > max(0, least * n_splits))
 
 
 def _has_lost_digits(model: Any) -> bool:
