@@ -17,13 +17,15 @@ SETTINGS = {"svg.hashsalt": "summula", "svg.fonttype": "none", "font.family": ["
 SIZE = (4.8, 3.6)
 
 
-def _finish(ax: Any, across: str, up: str, title: str = "", **limits: tuple[float, float]) -> None:
+def _finish(
+    ax: Any, across: str, up: str, title: str = "", corner: str = "upper right", **limits: tuple[float, float]
+) -> None:
     """Set the limits given (`xlim`, `ylim`), label the axes and add a legend."""
     from summula.plotting.style import dress, keyed
 
     ax.set(**limits)
     dress(ax, across, up, title)
-    keyed(ax)
+    keyed(ax, corner=corner)
 
 
 def logistic_regions(ax: Any) -> None:
@@ -381,7 +383,7 @@ def factor_loadings(ax: Any) -> None:
 def forest_importances(ax: Any) -> None:
     """Importances of a column of two values that matters, and of one of noise."""
     from summula.ensemble import RandomForestClassifier
-    from summula.plotting.style import colour, dress
+    from summula.plotting.style import colour, dress, keyed
 
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.integers(0, 2, 500), rng.normal(size=500)])
@@ -391,7 +393,7 @@ def forest_importances(ax: Any) -> None:
     ax.bar(places - 0.18, model.feature_importances_, 0.32, color=colour(1), label="decrease of impurity (share)")
     ax.bar(places + 0.18, found.importances_mean, 0.32, color=colour(0), label="shuffled out of bag (error)")
     ax.set_xticks(places, ["matters, two values", "noise, many values"])
-    ax.legend(frameon=False)
+    keyed(ax, corner="upper left")
     dress(ax, "", "importance")
 
 
@@ -444,7 +446,7 @@ def staged_loss(ax: Any) -> None:
     from sklearn.metrics import log_loss
 
     from summula.ensemble import GradientBoostingClassifier
-    from summula.plotting.style import colour
+    from summula.plotting.style import beside, colour
 
     rng = np.random.default_rng(2)
     X = rng.normal(size=(1_500, 4))
@@ -455,6 +457,7 @@ def staged_loss(ax: Any) -> None:
         ax.plot(model.train_score_ / 2, color=colour(k), linestyle="--", label=f"training rows, rate {rate:g}")
         ax.plot(fresh, color=colour(k), label=f"fresh rows, rate {rate:g}")
     _finish(ax, "stages", "log-loss", ylim=(0, 1.2))
+    beside(ax)
 
 
 def k_means_trace(ax: Any) -> None:
@@ -681,8 +684,23 @@ def grid_policy(ax: Any) -> None:
                 P[s, a, i * columns + j if free else s] += p
     for s, value in {**exits, wall: 0.0}.items():
         P[s], R[s], ends[s] = 0.0, value, 1.0
-    found = MDP(P, R, 0.9999, termination=ends).solve()
+    found = MDP(P, R, 1.0, termination=ends).solve()
     found.plot((rows, columns), hidden=[wall], final=list(exits), ax=ax)
+
+
+def mountain_car(ax: Any) -> None:
+    """How many steps a weak car needs to the top of a hill, from every position and speed, and what it should do."""
+    import summula
+    from summula.mdp import Grid, discretize
+
+    def car(s: Any, force: Any, rng: Any) -> Any:
+        x, v = s.T
+        v = np.clip(v + 0.001 * force - 0.0025 * np.cos(3 * x), -0.07, 0.07)
+        x = np.clip(x + v, -1.2, 0.6)
+        return np.column_stack([x, np.where(x <= -1.2, 0.0, v)]), -np.ones(len(x)), x >= 0.5
+
+    on_grid = discretize(car, Grid.uniform([-1.2, -0.07], [0.6, 0.07], 61), [-1, 0, 1], discount=1.0)
+    summula.plot(on_grid, on_grid.mdp.solve(), names=["position", "speed"], ax=ax)
 
 
 def neighbor_curve(ax: Any) -> None:
@@ -698,7 +716,7 @@ def neighbor_curve(ax: Any) -> None:
     ax.plot(ks, training, color=colour(1), lw=1.3, label="training rows")
     ax.plot(ks, curve, color=colour(0), lw=1.3, label="leaving each row out")
     ax.plot(ks[curve.argmin()], curve.min(), marker="o", color=colour(0))
-    _finish(ax, "k", "share of errors", "one neighbour knows its own row")
+    _finish(ax, "k", "share of errors", "one neighbour knows its own row", corner="lower right")
 
 
 def hog(ax: Any) -> None:
@@ -805,6 +823,7 @@ def importances(ax: Any) -> None:
 PICTURES = {
     "neighbours-curve": neighbours_curve,
     "grid-policy": grid_policy,
+    "mountain-car": mountain_car,
     "neighbour-curve": neighbor_curve,
     "hog": hog,
     "shattering": shattered_points,

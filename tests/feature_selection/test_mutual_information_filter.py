@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_diabetes
 from sklearn.metrics import mutual_info_score
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -54,6 +55,36 @@ def test_targets_of_numbers_and_words():
     )
 
 
+def test_whole_numbers_with_many_values_are_not_classes():
+    """214 values of 442 rows as classes would give every feature, noise too, about (10 - 1) (214 - 1) / (2 * 442) nats."""
+    data, target = load_diabetes(return_X_y=True)
+    noisy = np.column_stack([data, rng.normal(size=len(target))])
+    found = MutualInformationFilter(k=2).fit(noisy, target)
+    np.testing.assert_array_equal(
+        found.mutual_information_, MutualInformationFilter(discrete_target=False).fit(noisy, target).mutual_information_
+    )
+    assert found.get_support(indices=True).tolist() == [2, 8]  # bmi and s5
+    words = np.array([f"t{value:g}" for value in target])  # text is never cut into bins
+    assert MutualInformationFilter().fit(data, words).mutual_information_.max() > 1.0
+    many = np.arange(2_000) % 26  # letters of an alphabet
+    assert MutualInformationFilter().fit(many[:, None] % 2.0, many).mutual_information_[0] == pytest.approx(np.log(2))
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.9])
+def test_normal_pairs(rho):
+    """-log(1 - rho^2) / 2 for continuous pairs (Cover and Thomas); bins lose a little, and chance adds a little."""
+    z = np.random.default_rng(1).normal(size=(2, 50_000))
+    found = MutualInformationFilter(n_bins=30).fit(z[0][:, None], rho * z[0] + np.sqrt(1 - rho**2) * z[1])
+    assert found.mutual_information_[0] == pytest.approx(-0.5 * np.log(1 - rho**2), abs=0.03)
+
+
+def test_symmetric_channel():
+    """A bit that is flipped with probability 1/10: log 2 - H(1/10) nats, exactly, for a table in these proportions."""
+    bit, y = np.repeat([0, 1], 100), np.concatenate([np.repeat([0, 1], [90, 10]), np.repeat([1, 0], [90, 10])])
+    entropy = -(0.1 * np.log(0.1) + 0.9 * np.log(0.9))
+    assert MutualInformationFilter().fit(bit[:, None], y).mutual_information_[0] == pytest.approx(np.log(2) - entropy)
+
+
 def test_weights_are_repetitions():
     weight = rng.integers(0, 3, N)
     rows = np.repeat(np.arange(N), weight)
@@ -87,5 +118,7 @@ def test_bad_input():
         MutualInformationFilter().fit(bad, LABELS)
     with pytest.raises(ParameterError, match="'k' parameter"):
         MutualInformationFilter(k=0).fit(X, LABELS)
+    with pytest.raises(DataError, match="takes one target; y has 2 columns"):
+        MutualInformationFilter().fit(X, np.column_stack([LABELS, LABELS]))
     with pytest.raises(DataError, match="cannot be ordered"):
         MutualInformationFilter().fit(X[:2], np.array(["a", 1], object))

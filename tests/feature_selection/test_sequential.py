@@ -105,7 +105,8 @@ def test_scikit_learn_checks():
 @pytest.mark.parametrize(
     ("options", "words"),
     [({"n_features_to_select": 10}, "must be < n_features"), ({"n_features_to_select": "most"}, "'auto', 'best'"),
-     ({"direction": "up"}, "'forward', 'backward'"), ({"tol": -1.0}, "strictly positive")],
+     ({"direction": "up"}, "'forward', 'backward'"), ({"tol": -1.0}, "strictly positive"),
+     ({"tol": "a"}, "None or a float")],
 )  # fmt: skip
 def test_bad_options(options, words):
     with pytest.raises(ParameterError, match=words):

@@ -1,12 +1,15 @@
 """Forms of transitions and rewards, bad input, trials and models learned from them."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+import summula
 from summula import DataError, ParameterError
-from summula.mdp import MDP, Trajectories, TransitionCounts, discounted_return, learn
+from summula.mdp import MDP, LinearDynamics, Trajectories, TransitionCounts, discounted_return, learn
 from tests.reference import markov
 
 
@@ -58,7 +61,7 @@ TWO = np.array([[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [0.5, 0.5]]])
         (TWO, [0, 0], {"available": [[1, 1], [1, 1]]}, "must be a bool array"),
         (TWO, [0, 0], {"termination": [0.0, 0.2]}, "sum to 1 and termination 0.2"),
         (TWO, [0, 0], {"termination": [0.0, 2.0]}, "must be a probability"),
-        ("abc", [0, 0], {}, "transitions is not numeric"),
+        ("abc", [0, 0], {}, "transitions is not an array of numbers"),
     ],
 )
 def test_bad_processes_are_located(transitions, rewards, options, message):
@@ -89,8 +92,16 @@ def test_bad_parameters_name_a_cure_that_works():
         mdp.value_iteration("fast")
     with pytest.raises(ParameterError, match="start must be 2 finite values"):
         mdp.solve(start=[1.0])
+    with pytest.raises(ParameterError, match="start must be 2 finite values"):
+        mdp.solve(start="zero")
     with pytest.raises(DataError, match="outside of 0 to 1"):
         mdp.simulate(start=2)
+    with pytest.raises(ParameterError, match=r"in the range \[0.0, 1.0\]. Got '1' instead"):
+        discounted_return([1.0], "1")
+    with pytest.raises(DataError, match="shape \\(0, 0, 0\\); it must be S x A x S"):
+        MDP(np.zeros((0, 0, 0)), [], 0.9)
+    with pytest.raises(DataError, match="pass a list of episodes, also if there is only one"):
+        MDP.from_trajectories(([0, 1, 0], [0, 1], [1.0, 2.0]), 0.9)
 
 
 def test_payoff_is_discounted():
@@ -228,7 +239,37 @@ def test_acting_learning_and_planning_finds_a_good_policy():
     assert more.counts.visits.sum() == learned.lengths.sum() + more.lengths.sum()
 
 
+class Space:
+    def __init__(self, n, start):
+        self.n, self.start = n, start
+
+
+class Counted:
+    """A corridor whose rooms are counted from 1, and whose actions from 3, as Gymnasium's Discrete(n, start=) allows."""
+
+    observation_space, action_space = Space(5, 1), Space(2, 3)
+
+    def reset(self, seed=None):
+        self.room = 1
+        return self.room, {}
+
+    def step(self, action):
+        assert action in (3, 4)
+        self.room = max(1, self.room + (1 if action == 4 else -1))
+        return self.room, float(self.room == 5), self.room == 5, False, {}
+
+
+def test_spaces_may_start_at_any_number():
+    learned = learn(Counted(), 0.9, n_episodes=20, random_state=0)
+    assert learned.policy[:4].tolist() == [1, 1, 1, 1]
+    assert_allclose(learned.solution.values[:4], [0.729, 0.81, 0.9, 1.0])
+
+
 def test_learning_refuses_what_it_cannot_use():
+    with pytest.raises(
+        ParameterError, match=r"'discount' parameter of learn must be a float in the range \[0.0, 1.0\)"
+    ):
+        learn(Counted(), 1.0)
     with pytest.raises(ParameterError, match="counts=TransitionCounts"):
         learn(object(), 0.9)
     with pytest.raises(ParameterError, match="no parameter 'epsilom'"):
@@ -245,3 +286,26 @@ def test_trajectories_report_their_returns():
         np.zeros((1, 3), int), np.zeros((1, 2), int), np.ones((1, 2)), np.array([2]), np.array([False]), 0.5
     )
     assert trials.returns.tolist() == [1.5]
+
+
+def test_results_are_pickled_not_saved(tmp_path):
+    mdp = MDP(TWO, [0, 1], 0.9)
+    with pytest.raises(ValueError, match="takes Summula estimators; pickle it"):
+        summula.save(mdp, tmp_path / "mdp.summula")
+    found = mdp.solve()
+    again, solution = pickle.loads(pickle.dumps((mdp, found)))
+    assert solution.verify(again)
+
+
+def _reward(states, actions):
+    return -(states[:, 0] ** 2)
+
+
+def test_simulators_of_learned_dynamics_can_be_pickled():
+    rng = np.random.default_rng(0)
+    s, a = rng.normal(size=(50, 1)), rng.normal(size=50)
+    model = LinearDynamics().fit(s, a, 0.9 * s + a[:, None] + 0.1 * rng.normal(size=(50, 1)))
+    simulator = model.simulator(_reward)
+    again = pickle.loads(pickle.dumps(simulator))
+    one, other = (f(s, a, np.random.default_rng(1)) for f in (simulator, again))
+    assert_allclose(one[0], other[0])

@@ -1,6 +1,7 @@
 """Values, policies and bounds: published values, linear programming, bounds at every stop, kernels against NumPy."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -207,10 +208,38 @@ def test_limits_are_reported():
     assert (found.status, found.converged, found.n_steps) == ("max_iter", False, 2)
     with pytest.warns(ConvergenceWarning, match="increase max_time"):
         assert mdp.value_iteration("gauss_seidel", max_time=0.0).status == "max_time"
-    stalled = mdp.value_iteration(tol=1e-16, max_iter=100_000)
+    with pytest.warns(ConvergenceWarning, match="as rounding allows; use a tol of at least"):
+        stalled = mdp.value_iteration(tol=1e-16, max_iter=100_000)
     assert stalled.status == "stalled"
-    assert "as rounding allows" in stalled.message
     assert stalled.gap < 1e-7
+    assert mdp.value_iteration(tol=float(stalled.message.split()[-1].rstrip("."))).converged, "the cure works"
+
+
+def test_forest_management():
+    # The example of pymdptoolbox: wait (0) or cut (1), three ages, a fire with probability 0.1.
+    wait, cut = [[0.1, 0.9, 0.0], [0.1, 0.0, 0.9], [0.1, 0.0, 0.9]], [[1.0, 0.0, 0.0]] * 3
+    mdp = MDP(np.stack([wait, cut], axis=1), [[0.0, 0.0], [0.0, 1.0], [4.0, 2.0]], 0.9)
+    for found in solvers(mdp):
+        np.testing.assert_allclose(found.values, [26.244, 29.484, 33.484], atol=1e-6)
+        assert found.policy.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("solve", [MDP.solve, MDP.policy_iteration, MDP.value_iteration])
+def test_bounds_are_verified_without_a_solver(solve):
+    P, r = markov.random_process(np.random.default_rng(12), S=40)
+    r = np.where(np.isfinite(r), r, -9.0)
+    mdp = MDP(P, r, 0.95)
+    found = solve(mdp)
+    checked = found.verify(mdp)
+    assert checked
+    assert checked.gap == pytest.approx(found.gap)
+    # Bounds of another process, bounds that are too narrow, and a policy that is not that good, are refuted.
+    assert not found.verify(MDP(P, r + 0.01, 0.95))
+    assert not replace(found, upper=found.upper - 1e-5).verify(mdp)
+    assert not replace(found, policy=(found.policy + 1) % mdp.n_actions).verify(mdp)
+    assert not replace(found, gap=0.0).verify(mdp)
+    with pytest.raises(summula.DataError, match="of 40 states, but the process has 2"):
+        found.verify(MDP(np.eye(2)[:, None], [0.0, 1.0], 0.9))
 
 
 def test_a_warm_start_saves_steps():
@@ -275,8 +304,14 @@ def test_a_solution_plots_itself_on_a_grid():
     shown = np.ma.filled(ax.images[0].get_array(), np.nan)
     np.testing.assert_array_equal(shown, [[0, 2], [np.nan, 6]])
     assert summula.plot(found, shape=(2, 2)).images
-    with pytest.raises(summula.DataError, match="needs shape: pass it, summula.plot\\(model, shape=...\\)"):
-        summula.plot(found)
+    assert summula.plot(found, (2, 2)).images, "X is the shape"
+    ax = summula.plot(found)  # against the numbers of the states
+    assert ax.get_xlabel() == "state"
+    np.testing.assert_allclose(
+        np.sort(np.vstack([c.get_offsets() for c in ax.collections[1:]])[:, 1]), [0, 2, 4, 6, 18]
+    )
+    ax = summula.plot(MDP(stay, [0.0, 1.0, 2.0, 3.0, 9.0], 0.5).backward_induction(3))
+    assert (ax.get_xlabel(), len(ax.texts)) == ("step", 15)
     with pytest.raises(summula.DataError, match="needs 6 states; there are 5"):
         found.plot((2, 3))
     pyplot.close("all")

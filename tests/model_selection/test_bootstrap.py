@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from summula.core.errors import DataError, ParameterError
 from summula.linear_model import LinearRegression
-from summula.model_selection import bootstrap_error
+from summula.model_selection import bootstrap, bootstrap_error
 from summula.naive_bayes import GaussianNB
 
 rng = np.random.default_rng(5)
@@ -29,9 +29,50 @@ def test_one_nearest_neighbour_on_noise():
     assert plus.no_information == 0.5
     assert found["632"].estimate == pytest.approx(0.632 * plus.out_of_bag)
     assert found["out_of_bag"].estimate == plus.out_of_bag
-    capped = min(plus.out_of_bag, 0.5)
-    w = 0.632 / (1 - 0.368 * capped / 0.5)
-    assert plus.estimate == pytest.approx(w * capped)
+    assert plus.estimate == pytest.approx(efron_and_tibshirani(plus))
+
+
+def efron_and_tibshirani(found):
+    """The .632+ rule as Efron and Tibshirani write it, from .632, R' and Err1'."""
+    err, one, gamma = found.training_error, found.out_of_bag, found.no_information
+    err632, one_prime = 0.368 * err + 0.632 * one, min(one, gamma)
+    R = (one_prime - err) / (gamma - err) if one_prime > err and gamma > err else 0.0
+    return err632 + (one_prime - err) * (0.368 * 0.632 * R) / (1 - 0.368 * R)
+
+
+def test_out_of_bag_error_above_the_no_information_error():
+    """Neighbours have opposite labels, so a nearest neighbour is worse than chance: R' = 1, and the rule still holds."""
+    found = bootstrap_error(KNeighborsClassifier(1), np.arange(40.0)[:, None], LABELS, random_state=0)
+    assert found.out_of_bag > found.no_information == 0.5
+    assert (found.relative_overfitting, found.weight) == (1.0, 1.0)
+    assert found.estimate == pytest.approx(0.632 * found.out_of_bag + 0.368 * 0.5)
+    assert found.estimate == pytest.approx(efron_and_tibshirani(found))
+
+
+def test_hand_computed_estimates():
+    """Four rows, three resamples. E = (1, 1/2, 0, 1), so Err1 = 0.625; err = 1/4, gamma = 3/4: R = 3/4, w = 0.632 / 0.724."""
+    nan = np.nan
+    losses = np.array([[1.0, nan, 0.0, nan], [nan, 1.0, nan, 1.0], [1.0, 0.0, nan, nan]])
+    copies = np.array([[0, 2, 0, 2], [1, 0, 3, 0], [0, 0, 2, 2]])
+    found = {kind: bootstrap._estimate(kind, losses, copies, 0.25, 0.75) for kind in ("632", "632+", "out_of_bag")}
+    assert found["out_of_bag"].estimate == 0.625
+    assert found["632"].estimate == pytest.approx(0.368 * 0.25 + 0.632 * 0.625)  # 0.487
+    assert found["632+"].weight == pytest.approx(0.632 / 0.724)  # 0.87293
+    assert found["632+"].estimate == pytest.approx(0.25 + 0.632 / 0.724 * 0.375)  # 0.57735
+
+
+@pytest.mark.parametrize("loss", [None, "absolute", lambda y, p: ((y - p) ** 2).mean(axis=1)])
+def test_several_targets(loss):
+    targets = np.column_stack([Y, 2 * Y])
+    options = {"n_resamples": 5, "random_state": 0}
+    found = bootstrap_error(LinearRegression(), X, targets, loss=loss, **options)
+    one = bootstrap_error(LinearRegression(), X, Y, loss="absolute" if loss == "absolute" else None, **options)
+    factor = 1.5 if loss == "absolute" else 2.5  # (1 + 2) / 2, (1 + 4) / 2
+    assert found.training_error == pytest.approx(factor * one.training_error)
+    assert found.estimate == pytest.approx(factor * one.estimate)
+    if not callable(loss):
+        column = bootstrap_error(LinearRegression(), X, Y[:, None], loss=loss, **options)
+        assert column.estimate == pytest.approx(one.estimate)
 
 
 def test_without_overfitting_all_weights_are_0_632():
@@ -84,5 +125,7 @@ def test_frames_and_seeds():
 def test_bad_options(options, words):
     with pytest.raises((ParameterError, DataError), match=words):
         bootstrap_error(LinearRegression(), X, Y, **options)
+    with pytest.raises(DataError, match="use loss='zero_one'"):
+        bootstrap_error(GaussianNB(), X, np.array(["a", "b"])[LABELS], loss="squared")
     with pytest.raises(DataError, match="one target per row"):
         bootstrap_error(LinearRegression(), X, Y[:-1])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+
+import dask.array
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn.model_selection
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils._mocking import CheckingClassifier
 
 from summula import model_selection
 from summula.core.errors import DataError
@@ -15,9 +19,15 @@ from summula.decomposition import PCA
 from summula.discriminant_analysis import LinearDiscriminantAnalysis
 from summula.linear_model import LinearRegression, Ridge
 from summula.model_selection import cross_validation
-from summula.naive_bayes import GaussianNB
+from summula.naive_bayes import GaussianNB, MultinomialNB
 
 DIABETES, IRIS = load_diabetes(return_X_y=True), load_iris(return_X_y=True)
+FEWEST_SAVED = cross_validation._FEWEST_SAVED
+
+
+@pytest.fixture(autouse=True)
+def _merge_small_data(monkeypatch):
+    monkeypatch.setattr(cross_validation, "_FEWEST_SAVED", 0)
 
 
 @pytest.fixture
@@ -44,6 +54,28 @@ SPLITTERS = [
 ]
 
 
+def test_small_data_are_refitted(fits, monkeypatch):
+    monkeypatch.setattr(cross_validation, "_FEWEST_SAVED", FEWEST_SAVED)
+    X, y = np.random.default_rng(0).normal(size=(20_000, 20)), np.arange(20_000.0)
+    model_selection.cross_validate(LinearRegression(), X, y, cv=5)
+    model_selection.cross_validate(LinearRegression(), X[:50], y[:50], cv=5)
+    assert fits == [4_000] * 5 + [40] * 5
+
+
+@pytest.mark.parametrize("name", ["cross_validate", "cross_val_score", "validation_curve", "learning_curve"])
+def test_parameters_are_those_of_scikit_learn(name):
+    ours, theirs = (
+        inspect.signature(getattr(one, name)).parameters for one in (model_selection, sklearn.model_selection)
+    )
+    assert list(ours) == list(theirs)
+    assert [p.kind for p in ours.values()] == [p.kind for p in theirs.values()]
+    for key in ours.keys() - {"y", "train_sizes", "error_score"}:
+        assert ours[key].default == theirs[key].default
+    assert np.isnan(ours["error_score"].default)
+    if "train_sizes" in ours:
+        np.testing.assert_allclose(ours["train_sizes"].default, theirs["train_sizes"].default)
+
+
 @pytest.mark.parametrize("cv", SPLITTERS, ids=lambda cv: type(cv).__name__)
 @pytest.mark.parametrize("model", [LinearRegression(), Ridge(0.1), PCA(2)], ids=lambda m: type(m).__name__)
 def test_scores_are_those_of_refitting(model, cv):
@@ -59,12 +91,32 @@ def test_scores_are_those_of_refitting(model, cv):
 def test_classifiers_and_several_scores(model):
     X, y = IRIS
     options = {"scoring": ["accuracy", "neg_log_loss"], "cv": 4, "return_estimator": True, "return_indices": True}
-    found = model_selection.cross_validate(model, X, y, **options)
-    peer = sklearn.model_selection.cross_validate(model, X, y, **options)
-    assert found.keys() == peer.keys()
+    found = model_selection.cross_validate(model, X, y, return_train_score=True, **options)
+    peer = sklearn.model_selection.cross_validate(model, X, y, return_train_score=True, **options)
+    assert list(found) == list(peer)
+    np.testing.assert_array_equal(found["estimator"][1].predict(X), peer["estimator"][1].predict(X))
     for name in ("test_accuracy", "test_neg_log_loss"):
         np.testing.assert_allclose(found[name], peer[name], rtol=1e-9)
     np.testing.assert_array_equal(found["indices"]["test"][2], peer["indices"]["test"][2])
+
+
+def test_warnings_are_those_of_the_models_of_the_splits():
+    X, y = IRIS
+    with pytest.warns(UserWarning, match="alpha too small") as caught:
+        model_selection.cross_validate(MultinomialNB(alpha=0.0, force_alpha=False), X, y, cv=4)
+    assert len(caught) == 4  # one per split, and none of groups that were fitted alone
+
+
+def test_lists_reach_other_estimators_as_they_are():
+    X, y = IRIS
+    model = CheckingClassifier(check_X=lambda X: isinstance(X, list), check_y=lambda y: isinstance(y, list))
+    model_selection.cross_validate(model, X.tolist(), y.tolist(), cv=3, error_score="raise")
+
+
+def test_dask_collections_are_refused():
+    X, y = DIABETES
+    with pytest.raises(DataError, match=r"X.compute\(\)"):
+        model_selection.cross_validate(LinearRegression(), dask.array.from_array(X), y)
 
 
 def test_classes_missing_from_folds():

@@ -5,13 +5,14 @@ from __future__ import annotations
 import matplotlib
 import numpy as np
 import pytest
+import sklearn.linear_model
 import sklearn.model_selection
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.neighbors import KNeighborsClassifier
 
-from summula.core.errors import ParameterError
+from summula.core.errors import DataError, ParameterError
 from summula.linear_model import Ridge
-from summula.model_selection import learning_curve, validation_curve
+from summula.model_selection import ValidationCurve, learning_curve, validation_curve
 
 matplotlib.use("Agg")
 IRIS, DIABETES = load_iris(return_X_y=True), load_diabetes(return_X_y=True)
@@ -38,6 +39,27 @@ def test_scores_are_those_of_scikit_learn(model, data, name, values):
     near = [value for value, score in zip(values, mean, strict=True) if score >= mean.max() - error]
     assert curve.one_standard_error() == near[0]
     assert curve.one_standard_error("last") == near[-1]
+
+
+def test_results_are_sequences_like_those_of_scikit_learn():
+    curve = validation_curve(Ridge(), *DIABETES, param_name="alpha", param_range=[0.1, 1.0], cv=3)
+    assert len(curve) == 2
+    assert curve[1] is curve.test_scores
+    assert np.hstack(curve).shape == (2, 6)
+    learned = learning_curve(Ridge(), *DIABETES, train_sizes=[40, 80], cv=3, return_times=True)
+    assert len(learned) == len(list(learned)) == 5
+    assert learned[3] is learned.fit_times
+    assert learned.score_times.shape == (2, 3)
+
+
+@pytest.mark.parametrize("model", [Ridge(), sklearn.linear_model.Ridge()], ids=["ours", "theirs"])
+def test_values_whose_fits_fail_do_not_count(model):
+    curve = validation_curve(model, *DIABETES, param_name="alpha", param_range=[-1.0, 1.0], cv=3)
+    assert np.isnan(curve.test_scores[0]).all()
+    assert curve.best == curve.one_standard_error() == 1.0
+    nothing = ValidationCurve("alpha", [1.0], np.full((1, 3), np.nan), np.full((1, 3), np.nan))
+    with pytest.raises(DataError, match="No value of 'alpha' has a test score"):
+        nothing.best  # noqa: B018
 
 
 def test_random_splitters_use_the_same_splits_for_all_values():

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.exceptions import FitFailedWarning
 from sklearn.tree import DecisionTreeClassifier
 
 import summula
@@ -62,6 +63,46 @@ def test_bad_options(options, words):
         Split(X, Y[1:])
     with pytest.raises(ParameterError, match="no validation rows"):
         Split(X, Y).validation()
+
+
+def test_targets_that_cannot_be_classes():
+    assert len(Split(X, np.where(np.arange(569) % 50, X[:, 0], np.nan)).train_indices) == 455
+    with pytest.raises(DataError, match="y has missing labels"):
+        Split(X[:4], np.array(["a", None, "b", "a"], object))
+    for stratify in (Y, "yes", 1):
+        with pytest.raises(ParameterError, match="stratify must be True, False or 'auto'"):
+            Split(X, Y, stratify=stratify)
+    with pytest.raises(ParameterError, match="one label per row"):
+        Split(X, np.column_stack([Y, Y]), stratify=True)
+
+
+def test_a_second_choice_says_that_the_test_rows_were_used_before():
+    split = Split(X, Y, random_state=0)
+    assert "used once." in select(GaussianNB(), split).verdict
+    with pytest.warns(HoldoutWarning, match="second time"):
+        again = select(GaussianNB(var_smoothing=1e-3), split)
+    assert again.n_test_uses == 2
+    assert "used 2 times: if the candidates depend" in again.verdict
+
+
+@pytest.mark.parametrize("validation", [0.0, 0.2])
+def test_candidates_that_fail_are_not_chosen(validation):
+    split = Split(A, B, validation=validation, random_state=0)
+    with pytest.warns(
+        FitFailedWarning, match="Candidate Ridge cannot be chosen, since it failed: The 'alpha' parameter"
+    ):
+        found = select([Ridge(-1.0), LinearRegression()], split)
+    assert found.best_name == "LinearRegression"
+    assert np.isnan(found.table[0].score)
+    with pytest.raises(ParameterError, match="alpha"):
+        select(Ridge(-1.0), A, B)
+
+
+def test_several_targets():
+    found = select([LinearRegression(), Ridge()], A, np.column_stack([B, 2 * B]), random_state=0)
+    one = select([LinearRegression(), Ridge()], A, B, random_state=0)
+    assert found.test.estimate == pytest.approx(np.sqrt(2.5) * one.test.estimate)  # (1 + 4) / 2
+    assert found.test.n == one.test.n
 
 
 def test_choice_never_sees_the_test_rows():

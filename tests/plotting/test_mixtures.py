@@ -43,8 +43,16 @@ def test_the_trace_is_the_lower_bounds() -> None:
 def test_what_cannot_be_drawn() -> None:
     with pytest.raises(ParameterError, match="needs at least one"):
         mixture_ellipses()
-    with pytest.raises(ParameterError, match="2 columns"):
-        mixture_ellipses(GaussianMixture(1).fit(np.column_stack([X, X[:, 0] ** 2])))
+    wide = GaussianMixture(1).fit(np.column_stack([X, X[:, 0] ** 2]))
+    with pytest.raises(ParameterError, match=r"3 columns: choose two with columns=\(0, 1\), or pass rows X"):
+        mixture_ellipses(wide)
+    assert len(mixture_ellipses(wide, columns=(0, 1)).lines) == 2, "the cure works"
+    with pytest.raises(ParameterError, match=r"two different names or ints from 0 to 2, not \(0, 3\)"):
+        mixture_ellipses(wide, columns=(0, 3))
+    with pytest.raises(ParameterError, match="must be between 0 and 1, not 1.5"):
+        mixture_ellipses(wide, columns=(0, 1), probability=1.5)
+    with pytest.raises(ParameterError, match="draw one with mixture_density"):
+        mixture_ellipses(GaussianMixture(1).fit(X[:, :1]))
     with pytest.raises(ParameterError, match="needs at least one"):
         likelihood_trace()
     with pytest.raises(ParameterError, match="2 names"):

@@ -14,6 +14,7 @@ from summula.cluster import KMeans
 from summula.decomposition import PCA, FactorAnalysis
 from summula.ensemble import RandomForestClassifier
 from summula.features import HOG, ParabolicLift
+from summula.kernel_approximation import Nystroem
 from summula.linear_model import Lasso, LassoCV, LinearRegression, LogisticRegression, lasso_path
 from summula.mixture import BernoulliMixture, GaussianMixture
 from summula.optimize import bfgs, gradient_descent
@@ -120,8 +121,9 @@ def test_curves_of_several_models():
 @pytest.mark.parametrize(
     ("draw", "error", "says"),
     [
-        (lambda: summula.plot(LogisticRegression().fit(WIDE, y), WIDE, y), DataError, r"columns=\(0, 1\), which holds"),
-        (lambda: summula.plot(LinearRegression().fit(WIDE, y), WIDE, y), DataError, "one column with column=0"),
+        (lambda: summula.plot(LogisticRegression().fit(WIDE, y), WIDE), DataError, "'confusion' needs y"),
+        (lambda: summula.plot(LinearRegression().fit(WIDE, y), WIDE), DataError, "'predictions' needs y"),
+        (lambda: summula.plot(Nystroem(n_components=5).fit(X)), ParameterError, "Nystroem has no picture"),
         (lambda: summula.plot(LogisticRegression().fit(X, y)), DataError, r"summula.plot\(model, X, y\)"),
         (lambda: summula.plot(Lasso().fit(X, y)), DataError, "regularisation path: pass the rows"),
         (lambda: summula.plot(KMeans(2).fit(X)), DataError, "'clusters' needs X"),
@@ -134,6 +136,22 @@ def test_curves_of_several_models():
         (lambda: summula.plot(summula.theory.Halfspaces(2)), DataError, r"summula.plot\(model, points\)"),
         (lambda: summula.plot(summula.theory.Halfspaces(3), np.eye(3)), DataError, "2 coordinates"),
         (lambda: summula.plot(HOG().fit(X)), DataError, r"summula.plot\(model, X, row=0\)"),
+        *(
+            (lambda kind=kind: summula.plot(LinearRegression().fit(X, y), X, y, kind=kind), ParameterError, says)
+            for kind, says in (
+                ("clusters", "'clusters' needs cluster_centers_, which LinearRegression does not have"),
+                ("confusion", "needs classes_"),
+                ("ellipses", "needs covariances_"),
+                ("outliers", "needs decision_function"),
+                ("selection", "needs order_"),
+                ("trace", "needs lower_bounds_"),
+            )
+        ),
+        (
+            lambda: summula.plot(LogisticRegression().fit(X, y), X, y, kind="surface"),
+            ParameterError,
+            "one of a regression, but LogisticRegression has classes",
+        ),
         (lambda: summula.plot(42), ParameterError, "int has no picture"),
     ],
 )

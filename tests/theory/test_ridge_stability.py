@@ -74,10 +74,10 @@ def test_conditions() -> None:
 
 
 def test_bad_parameters() -> None:
-    for B in (0.0, -1.0, np.inf, np.nan, True):
+    for B in (0.0, -1.0, np.inf, np.nan, True, 1e200, 1e-200):
         with pytest.raises(ParameterError, match="B must be"):
             ridge_stability(B, epsilon=0.1)
-    for epsilon in (0.0, 1.0, np.nan):
+    for epsilon in (0.0, 1.0, np.nan, 1e-200):
         with pytest.raises(ParameterError, match="epsilon must be"):
             ridge_stability(1.0, epsilon=epsilon)
     for n in (0, 2.5, True):

@@ -59,3 +59,13 @@ def test_what_cannot_be_meant() -> None:
         empirical_risk(lambda X: np.zeros(1), X, Y)
     with pytest.raises(DataError, match="X has no rows"):
         empirical_risk(stump(0.0), X[:0], Y[:0])
+
+
+def test_losses_that_are_no_numbers() -> None:
+    halves = {"a": lambda X: X[:, 0], "b": lambda X: X[:, 0] / 2}
+    with pytest.raises(DataError, match="hypothesis 'a' is nan at row 1"):
+        erm(halves, [[1.0], [2.0]], [1.0, np.nan], loss="squared")
+    with pytest.raises(DataError, match="one number for each of 2 rows"):
+        erm(halves, [[1.0], [2.0]], [1.0, 2.0], loss=lambda y, p: 1.0)
+    with pytest.raises(DataError, match="use 'zero_one'"):
+        empirical_risk(lambda X: np.array(["a", "b"]), [[1.0], [2.0]], ["a", "b"], "squared")

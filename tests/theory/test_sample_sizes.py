@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from summula.core.errors import ParameterError
-from summula.theory import chernoff_kl, error_bound, hoeffding, sample_size, union_bound
+from summula.svm import SVC
+from summula.theory import chernoff_kl, error_bound, hoeffding, margin_bound, sample_size, union_bound
 from tests.stats.loss_laws import too_often
 
 
@@ -49,6 +50,63 @@ def test_they_are_inverses(size: dict[str, Any], realizable: bool, kind: str) ->
             assert isinstance(n, int)
             assert error_bound(n, delta, **size, realizable=realizable, kind=kind) <= epsilon
             assert n == 1 or error_bound(n - 1, delta, **size, realizable=realizable, kind=kind) > epsilon
+
+
+def test_extreme_arguments_by_hand() -> None:
+    # log(2 * 10 / 1e-300) = 300 log 10 + log 20, times 2 / 0.01.
+    assert sample_size(0.1, 1e-300, hypotheses=10) == math.ceil(200 * (300 * math.log(10) + math.log(20)))
+    assert error_bound(10, 5e-324, bits=64 * 10**6) > 1
+    # More rows than floats can count: n = (2 / epsilon^2) log(400), and its inverse.
+    n = sample_size(1e-200, 0.05, hypotheses=10)
+    assert math.log(n) == pytest.approx(math.log(2) + 400 * math.log(10) + math.log(math.log(400)), rel=1e-12)
+    assert error_bound(n, 0.05, hypotheses=10) == pytest.approx(1e-200, rel=1e-9)
+    n = sample_size(1e-300, 0.05, vc=3)
+    assert error_bound(n, 0.05, vc=3) == pytest.approx(1e-300, rel=1e-9)
+    n = sample_size(1e-310, 0.05, hypotheses=10, realizable=True)
+    assert math.log(n) == pytest.approx(math.log(math.log(200)) + 310 * math.log(10), rel=1e-9)
+    assert sample_size(0.1, 0.05, vc=10**18) > 10**18
+
+
+def test_inequalities_at_the_limits() -> None:
+    assert hoeffding(1e200, 1e200) == 0.0
+    assert hoeffding(math.inf, 0) == chernoff_kl(0.0, 0.5, 0) == chernoff_kl(0.0, 0.0, 10) == 1.0
+    assert chernoff_kl(0.0, 0.5, 10) == 0.0
+
+
+def test_margin_bound_by_hand() -> None:
+    # sqrt(4 (1 / 0.2)^2 / 10000) = 0.1, and sqrt(2 log(2 / 0.05) / 10000) = 0.0271620...
+    assert margin_bound(1.0, 0.2, 10_000) == pytest.approx(0.1271620303, rel=1e-9)
+    assert margin_bound(3.0, 0.6, 10_000, 0.05) == margin_bound(1.0, 0.2, 10_000, 0.05)
+    assert margin_bound(1e200, 1e-100, 100) == 1.0  # vacuous, and no overflow
+    # 310 log 10 + log 2 = 714.49; delta whose inverse is no float
+    assert margin_bound(1.0, 1.0, 10**9, 1e-310) == pytest.approx(
+        (2 + math.sqrt(2 * 714.4945)) / math.sqrt(1e9), rel=1e-6
+    )
+
+
+def test_margin_bound_holds_for_separable_rows() -> None:
+    """Directions at least 30 degrees from a line: rho = 1, gamma = sin 30 = 1/2. The true error is an angle of the circle."""
+    rng = np.random.default_rng(0)
+    n, failures = 100, 0
+    for _ in range(40):
+        y = rng.choice([-1, 1], n)
+        angle = rng.uniform(np.pi / 6, 5 * np.pi / 6, n)  # of rows with y = 1; the others lie opposite
+        X = y[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+        w = SVC(C=np.inf, kernel="linear").fit(np.vstack([X, -X]), np.concatenate([y, -y])).coef_[0]
+        turn = abs(np.arctan2(w[0], w[1]))
+        failures += max(turn - np.pi / 6, 0.0) / (2 * np.pi / 3) > margin_bound(1.0, 0.5, n, 0.2)
+    assert not too_often(failures, 40, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((1.0, 2.0, 100), "gamma=2.0 is larger than rho=1.0"), ((0.0, 1.0, 100), "rho must be a positive"),
+     ((1.0, math.nan, 100), "gamma must be a positive"), ((1.0, 0.5, 2.5), "n_samples must be an int >= 1"),
+     ((1.0, 0.5, 100, 0.0), "delta must be")],
+)  # fmt: skip
+def test_bad_arguments_of_margin_bound(arguments: Any, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        margin_bound(*arguments)
 
 
 def test_a_finite_class_deviates_no_more_often_than_it_says() -> None:
@@ -98,6 +156,11 @@ def test_inequalities_are_true_and_ordered() -> None:
         ({"epsilon": 0, "vc": 3}, "epsilon must be in the range"),
         ({"epsilon": 0.1, "vc": -1}, "vc must be an int >= 0"),
         ({"epsilon": 0.1, "vc": 1.5}, "vc must be an int >= 0"),
+        ({"epsilon": 0.1, "vc": math.inf}, "vc must be an int >= 0"),
+        ({"epsilon": 0.1, "vc": 10**400}, r"at most 1e\+300; got about 10\^400"),
+        ({"epsilon": "a", "vc": 3}, "epsilon must be in the range"),
+        ({"epsilon": 0.1, "hypotheses": math.inf}, "of infinite classes give vc"),
+        ({"epsilon": 0.1, "bits": math.inf}, "bits must be at least 0 and at most"),
         ({"epsilon": 0.1, "hypotheses": 0}, "hypotheses must be at least 1"),
         ({"epsilon": 0.1, "bits": -1}, "bits must be at least 0"),
         ({"epsilon": 0.1, "vc": 3, "kind": "gap"}, "kind must be 'excess' or 'deviation'"),
@@ -110,8 +173,11 @@ def test_what_cannot_be_meant(arguments: dict[str, Any], message: str) -> None:
 
 
 def test_what_inequalities_refuse() -> None:
-    with pytest.raises(ParameterError, match="n must be an int >= 1"):
-        error_bound(0, vc=1)
+    for n in (0, math.inf, math.nan, "10"):
+        with pytest.raises(ParameterError, match="n must be an int >= 1"):
+            error_bound(n, vc=1)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="epsilon must be a number, or an array"):
+        hoeffding("a", 10)
     with pytest.raises(ParameterError, match="epsilon must be at least 0"):
         hoeffding(-1, 10)
     with pytest.raises(ParameterError, match="sides must be 1 or 2"):

@@ -61,6 +61,32 @@ def test_the_search_finds_the_closed_form(model):
     assert vc_dimension(model, points) == vc_dimension(model)
 
 
+@pytest.mark.parametrize("homogeneous", [False, True])
+def test_half_spaces_shatter_independent_points(homogeneous):
+    """The closed form by ranks against linear programs for all labellings."""
+    rng = np.random.default_rng(3)
+    for n in (2, 3, 4):
+        for rank in (1, 2, 3):
+            points = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, 3)) * [1.0, 1e6, 1e-6]
+            model = Halfspaces(3, homogeneous)
+            by_programs = all(model.realizes(points, np.array(y)) for y in product([False, True], repeat=n))
+            assert shatters(model, points) == by_programs == (n <= rank + (not homogeneous))
+
+
+def test_many_points_in_many_dimensions_take_no_time():
+    points = np.random.default_rng(0).normal(size=(16, 15)) + 1e6
+    assert shatters(Halfspaces(15), points)
+    assert vc_dimension(Halfspaces(15), points) == 16
+    assert vc_dimension(Halfspaces(15, homogeneous=True), points) == 15
+
+
+@pytest.mark.parametrize("n_features", [0, 2.5, True])
+def test_numbers_of_coordinates(n_features):
+    for kind in (Halfspaces, Boxes):
+        with pytest.raises(ParameterError, match="n_features must be an int >= 1"):
+            kind(n_features)
+
+
 def test_the_labelling_that_is_missing():
     assert unrealized_labels(Halfspaces(2), TRIANGLE) is None
     labels = unrealized_labels(Halfspaces(2), SQUARE)

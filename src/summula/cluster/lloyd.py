@@ -16,8 +16,18 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.cluster.passes import Centres, ClusterSums, LloydPass, RowState, are_few, assign, chunk_rows
+from summula.cluster.passes import (
+    Centres,
+    ClusterSums,
+    LloydPass,
+    RowState,
+    are_few,
+    assign,
+    chunk_rows,
+    chunk_weights,
+)
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import scratch_block
 from summula.core.data.sources import MemorySource
 from summula.core.errors import DataError
 from summula.core.estimator.run import Run
@@ -30,6 +40,7 @@ Array = NDArray[Any]
 _GROUP = 10  # centres per bound
 _MOST_GROUPS = 64
 _STRETCH = 2**17  # labels that are renumbered at a time
+_TOGETHER = 32  # passes over few rows in one call: a few milliseconds
 
 
 class Stopping(NamedTuple):
@@ -117,26 +128,70 @@ def lloyd(
     now = Centres.of(_rounded(start, dtype), origin, groups)
     before: Centres | None = None
     trace: list[float] = []
-    for n_iter in range(1, stopping.max_iter + 1):
-        sums = _pass(run, now, state, before)
-        trace.append(sums.inertia)
-        labels = _outside(now, state)
-        if n_iter > 1 and sums.moved == 0:
-            return Clustering(now.outside, labels, sums.inertia, n_iter, tuple(trace), 0.0, True)
+    step = np.inf
+    while len(trace) < stopping.max_iter and step > stopping.tolerance:
+        several = _several_passes(run, now, state, stopping, len(trace))
+        if several is not None:
+            before, now, inertias, step = several
+            trace += inertias
+        else:
+            sums = _pass(run, now, state, before)
+            trace.append(sums.inertia)
+            if len(trace) > 1 and sums.moved == 0:
+                labels = _outside(now, state)
+                return Clustering(now.outside, labels, sums.inertia, len(trace), tuple(trace), 0.0, True)
+            before, now = now, _moved(run, now, sums, dtype)
+            step = _squared_step(before, now)
+            if state is not None:
+                state.advance(before, now)
         if after_pass is not None:
-            after_pass(Clustering(now.outside, labels, sums.inertia, n_iter, tuple(trace), np.inf, False))
-        moved = _moved(run, now, sums, dtype)
-        step = float(((moved.outside - now.outside) ** 2).sum())
-        if state is not None:
-            state.advance(now, moved)
-        before, now = now, moved
-        if step <= stopping.tolerance or run.step():
+            labels = _outside(before, state)
+            after_pass(Clustering(before.outside, labels, trace[-1], len(trace), tuple(trace), np.inf, False))
+        if step > stopping.tolerance and run.step():
             break
+    n_iter = len(trace)
     sums = _pass(run, now, state, None)
     trace.append(sums.inertia)
     labels = _outside(now, state)
-    converged = step <= stopping.tolerance
-    return Clustering(now.outside, labels, sums.inertia, n_iter, tuple(trace), step, converged)
+    return Clustering(now.outside, labels, sums.inertia, n_iter, tuple(trace), step, step <= stopping.tolerance)
+
+
+class _Passes(NamedTuple):
+    """Several passes: the centres before and after the last one, the inertia of each, the last step."""
+
+    before: Centres
+    now: Centres
+    inertias: list[float]
+    step: float
+
+
+def _several_passes(run: Run, now: Centres, state: RowState | None, stopping: Stopping, done: int) -> _Passes | None:
+    """Run up to `_TOGETHER` passes in one call, where rows are so few that calls take longer than passes.
+
+    None where they are not, or where the next pass has to be looked at. The results are the same to the bit.
+    """
+    source = run.source
+    k, d = now.values.shape
+    if state is None or run.has_callbacks or not run.rows_are_few or not are_few(source.n_rows, k, d):
+        return None
+    chunk = run.first_chunk()
+    if chunk.is_sparse or chunk.dtype != np.float64:
+        return None
+    from summula.cluster.k_means_kernels import few_passes
+
+    values, last, inertias = now.values.copy(), np.empty((k, d)), np.empty(min(_TOGETHER, stopping.max_iter - done))
+    sums = np.empty((k, d)), np.empty(k), np.empty(0, np.float32), np.array([stopping.tolerance, np.inf])
+    own, centres = scratch_block("k-means own", 1, len(chunk))[0], (values, last, now.order)
+    count = few_passes(chunk_rows(chunk), centres, chunk_weights(chunk), state.labels, own, sums, inertias)
+    if not count:
+        return None
+    before, after = (Centres(points, now.order, now.ends, now.origin) for points in (last, values))
+    return _Passes(before, after, inertias[:count].tolist(), float(sums[3][1]))
+
+
+def _squared_step(before: Centres, after: Centres) -> float:
+    """Return the sum of squared steps of the centres, added up one by one, as `few_passes` does."""
+    return float(np.cumsum((after.outside - before.outside).ravel() ** 2)[-1])
 
 
 def _outside(centres: Centres, state: RowState | None) -> Array | None:

@@ -183,7 +183,7 @@ class FactorAnalysis(LatentVariables):
         return sum_products(run, Problem(center=True, scale=False))
 
     def _use_sums(self, sums: Gram, weighted: bool) -> None:
-        self._sums, self._weighted = sums, self._weighted or weighted
+        self._keep_sums(sums, weighted)
         self._solve_data(spread_of(sums, float(np.finfo(self._dtype).eps)), None)
 
     def _solve_data(self, data: Data, run: Run | None) -> None:

@@ -251,7 +251,7 @@ class PCA(LatentVariables):
         return sums
 
     def _use_sums(self, sums: Gram, weighted: bool) -> None:
-        self._sums, self._weighted = sums, self._weighted or weighted
+        self._keep_sums(sums, weighted)
         unit = float(np.finfo(self._dtype).eps)
         self._name(from_gram(sums, self._problem, self._count(sums.count), unit))
 

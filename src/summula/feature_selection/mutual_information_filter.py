@@ -38,7 +38,8 @@ __all__ = ["MutualInformationFilter"]
 Array = NDArray[Any]
 
 _SAMPLED = 200_000  # rows from which bins are found
-_MOST_CLASSES = 1_000  # whole numbers up to which a target is taken as classes
+_MOST_CLASSES = 1_000  # whole numbers up to which a target is taken as classes,
+_ROWS_PER_CLASS = 20  # if there are as many rows of each on average, or no more values than bins
 
 
 class _Bins(NamedTuple):
@@ -90,7 +91,8 @@ class MutualInformationFilter(Transformer, SelectorMixin):
     n_bins : int, default=10
         Number of bins of features with more distinct values than that, and of a target of numbers.
     discrete_target : bool or "auto", default="auto"
-        Whether every value of the target is a class. "auto" says so of text, and of whole numbers.
+        Whether every value of the target is a class; otherwise it is cut into bins. "auto" says so of text, and of
+        whole numbers with at most `n_bins` values, or at least 20 rows per value.
 
     Attributes
     ----------
@@ -140,8 +142,11 @@ class MutualInformationFilter(Transformer, SelectorMixin):
         -------
         self
         """
-        with self._fitting(X, _as_numbers(y), sample_weight) as run:
-            sums = run.sum(_Counts, self._bins(run))
+        numbers = _as_numbers(y)
+        with self._fitting(X, numbers, sample_weight) as run:
+            if run.source.n_targets != 1:
+                raise DataError(f"MutualInformationFilter takes one target; y has {run.source.n_targets} columns.")
+            sums = run.sum(_Counts, self._bins(run, is_text=numbers is not y))
             found = [mutual_information(table / table.sum()) for table in sums.tables]
             self.mutual_information_ = np.array(found)
             d = len(found)
@@ -166,7 +171,7 @@ class MutualInformationFilter(Transformer, SelectorMixin):
         """
         return self.fit(X, y, **fit_params).transform(X)
 
-    def _bins(self, run: Run) -> _Bins:
+    def _bins(self, run: Run, is_text: bool) -> _Bins:
         """Return the bins, from all rows or a sample that depends on the number of rows alone."""
         run.sum(FunctionSum, _zero_if_finite)
         n = run.source.n_rows
@@ -176,7 +181,8 @@ class MutualInformationFilter(Transformer, SelectorMixin):
         distinct = np.unique(y)
         classes = self.discrete_target
         if classes == "auto":
-            classes = len(distinct) <= _MOST_CLASSES and bool((distinct == np.floor(distinct)).all())
+            most = min(max(self.n_bins, len(y) // _ROWS_PER_CLASS), _MOST_CLASSES)
+            classes = is_text or (len(distinct) <= most and bool((distinct == np.floor(distinct)).all()))
         target = _between(distinct) if classes else _cuts(y, self.n_bins)
         return _Bins([_cuts(column, self.n_bins) for column in X.T], target)
 

@@ -160,7 +160,12 @@ class SequentialFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator
                 "The 'n_features_to_select' parameter of SequentialFeatureSelector must be 'auto', 'best', a float in "
                 f"the range (0.0, 1.0] or an int in the range [1, inf). Got {wanted!r} instead."
             )
-        if self.tol is not None and self.tol < 0 and self.direction == "forward":
+        tol: Any = self.tol
+        if isinstance(tol, bool) or not (tol is None or isinstance(tol, Real)):
+            raise ParameterError(
+                f"The 'tol' parameter of SequentialFeatureSelector must be None or a float. Got {tol!r} instead."
+            )
+        if tol is not None and tol < 0 and self.direction == "forward":
             raise ParameterError("tol must be strictly positive when doing forward selection")
 
     def _wanted(self, d: int) -> tuple[int, bool]:
@@ -252,9 +257,8 @@ def _scores(selector: SequentialFeatureSelector, X: Any, y: Any, splits: Any, pa
         sums = subset_scores(estimator, X, y, selector.scoring, splits)
 
     def one(subset: NDArray[np.intp]) -> float:
-        options = {"cv": splits, "scoring": selector.scoring, "n_jobs": selector.n_jobs}
-        given = {"params": params} if params else {}
-        return float(cross_val_score(estimator, X[:, subset], y, **options, **given).mean())
+        options: dict[str, Any] = {"cv": splits, "scoring": selector.scoring, "n_jobs": selector.n_jobs}
+        return float(cross_val_score(estimator, X[:, subset], y, params=params or None, **options).mean())
 
     def scores(subsets: NDArray[np.intp]) -> NDArray[np.float64]:
         found = None if sums is None else sums(subsets)

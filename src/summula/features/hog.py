@@ -20,6 +20,7 @@ and bin.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import isqrt, prod
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -333,15 +334,16 @@ class HOG(Lift):
 
 def _flattened(X: Any) -> tuple[Any, tuple[int, ...] | None]:
     """Return rows of pixels, and of an array of images their shape."""
-    if isinstance(X, list | tuple) and np.ndim(X) > 2:
-        X = np.asarray(X)
+    if isinstance(X, list | tuple):
+        with suppress(ValueError):  # rows of unequal length are reported where rows are read
+            X = np.asarray(X) if np.ndim(X) > 2 else X
     if not isinstance(X, np.ndarray) or X.ndim not in (3, 4):
         return X, None
     return X.reshape(len(X), prod(X.shape[1:])), X.shape[1:]
 
 
 def _squarish(n_features: int) -> tuple[int, int]:
-    """Return the shape nearest to a square with so many pixels."""
+    """Return the shape nearest to a square with this number of pixels."""
     height = next(h for h in range(isqrt(n_features), 0, -1) if n_features % h == 0)
     return height, n_features // height
 

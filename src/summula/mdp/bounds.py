@@ -36,7 +36,10 @@ from summula.mdp.backup_kernels import back_up, back_up_in_place, back_up_policy
 from summula.mdp.process import Process
 from summula.mdp.results import MDPSolution
 
-__all__ = ["POLICY_ITERATION", "Backup", "Backups", "Bounds", "Clock", "Stop", "check_start", "finish", "stopped"]
+__all__ = [
+    *("POLICY_ITERATION", "Backup", "Backups", "Bounds", "Clock", "Interrupted", "Stop"),
+    *("assembled", "check_start", "finish", "stopped"),
+]
 
 Array = NDArray[np.float64]
 Actions = NDArray[np.int64]
@@ -138,6 +141,14 @@ class Backups:
         return Bounds(far * low - slack, far * high + slack, slack)
 
 
+class Interrupted(Exception):
+    """Ctrl-C; carries the best solution so far."""
+
+    def __init__(self, solution: MDPSolution) -> None:
+        super().__init__()
+        self.solution = solution
+
+
 class Clock:
     """The time limit of a solver."""
 
@@ -181,33 +192,40 @@ def finish(
         values = np.clip(V, backup.TV + down, backup.TV + up)
     else:
         values = backup.TV + 0.5 * (down + up)
+    found = values, backup.policy, backup.TV + down, backup.TV + up, gap
+    return assembled(backups.process, found, status, tuple(trace), len(trace), stop, method)
+
+
+def assembled(
+    process: Process,
+    found: tuple[Any, ...],
+    status: str,
+    trace: tuple[float, ...],
+    n_steps: int,
+    stop: Stop,
+    method: str,
+) -> MDPSolution:
+    """Return a solution from values, policy, bounds and gap; warn if it did not converge."""
+    values, policy, lower, upper, gap = found
     message = _message(status, gap, stop)
-    if status in ("max_iter", "max_time"):
+    if status in ("max_iter", "max_time", "stalled"):
         from sklearn.exceptions import ConvergenceWarning
 
         warn(f"{method}: {message}", ConvergenceWarning)
+    q = process.q_values(values)
     return MDPSolution(
-        values,
-        backup.policy,
-        backups.process.q_values(values),
-        backup.TV + down,
-        backup.TV + up,
-        gap,
-        status,
-        gap <= stop.tol,
-        len(trace),
-        tuple(trace),
-        method,
-        message,
+        values, policy, q, lower, upper, gap, status, gap <= stop.tol, n_steps, trace, method, message, process.gamma
     )
 
 
 def _message(status: str, gap: float, stop: Stop) -> str:
     known = f"the policy is within {gap:.3g} of optimal, above tol={stop.tol:g}"
+    if gap == np.inf:
+        known = "the policy can still be improved"
     return {
         "max_iter": f"stopped after max_iter={stop.max_iter} steps: {known}; increase max_iter.",
         "max_time": f"stopped after max_time={stop.clock.max_time} s: {known}; increase max_time.",
-        "stalled": f"{known}, which is as near as rounding allows; use a tol of at least {gap:.1g}.",
+        "stalled": f"{known}, which is as near as rounding allows; use a tol of at least {2.0 * gap:.1g}.",
         "interrupted": f"interrupted: {known}.",
     }.get(status, "")
 
@@ -216,7 +234,10 @@ def check_start(start: Any, n_states: int) -> Array:
     """Return the initial values: a new array of shape (S,)."""
     if start is None:
         return np.zeros(n_states)
-    given = np.array(start.values if isinstance(start, MDPSolution) else start, np.float64)
+    try:
+        given = np.array(start.values if isinstance(start, MDPSolution) else start, np.float64)
+    except (TypeError, ValueError):
+        given = np.empty(0)
     if given.shape != (n_states,) or not np.isfinite(given).all():
         raise ParameterError(f"start must be {n_states} finite values, or an earlier solution of that many states.")
     return given

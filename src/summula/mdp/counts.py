@@ -192,6 +192,11 @@ def _steps(episode: Any, number: int) -> tuple[Any, ...]:
     except (TypeError, ValueError):
         raise DataError(f"Episode {number} is not a tuple (states, actions, rewards).") from None
     s, a, r = np.asarray(states), np.asarray(actions), as_numbers(rewards, f"rewards of episode {number}")
+    if not s.ndim == a.ndim == r.ndim == 1:
+        raise DataError(
+            f"Episode {number} is not a tuple of three arrays (states, actions, rewards); pass a list of episodes, "
+            "also if there is only one."
+        )
     ended, n = bool(rest[0]) if rest else False, len(a)
     if len(r) != n or not (len(s) == n + 1 or (ended and len(s) == n)):
         raise DataError(

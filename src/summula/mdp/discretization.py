@@ -60,6 +60,30 @@ class Discretization:
         q = np.where(np.isfinite(solution.q_values), solution.q_values, -np.finfo(np.float64).max / 4)
         return self.actions[self.grid.interpolate(q, states).argmax(axis=1)]
 
+    def plot(self, solution: Any = None, *, names: Any = None, ax: Any = None) -> Any:
+        """Plot values and actions of states with one or two coordinates.
+
+        Parameters
+        ----------
+        solution : MDPSolution, optional
+            By default the last solution of `mdp`.
+        names : sequence of str, optional
+            Names of the coordinates.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from summula.plotting import value_function
+
+        found = getattr(self.mdp, "solution_", None) if solution is None else solution
+        if found is None:
+            raise DataError("There is no solution to draw yet: solve the process, discretization.mdp.solve().")
+        labels = [str(np.asarray(a).tolist()) for a in self.actions]
+        values, policy = found.values.reshape(self.grid.shape), found.policy.reshape(self.grid.shape)
+        return value_function(self.grid.axes, values, policy, labels=labels, names=names, ax=ax)
+
 
 def discretize(
     simulator: Any,

@@ -24,7 +24,7 @@ from summula.core.estimator.parameters import Allowed, array_like, boolean, chec
 from summula.core.estimator.parameters import random_state as seeds
 from summula.mdp.bounds import Clock
 from summula.mdp.grids import as_states
-from summula.mdp.process import as_numbers
+from summula.mdp.process import BELOW_ONE, as_numbers
 from summula.mdp.simulators import Outcome, check_actions, check_simulator, run
 
 __all__ = ["FittedValueIteration"]
@@ -88,7 +88,7 @@ class FittedValueIteration(BaseEstimator):
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "regressor": (_REGRESSOR,),
         "actions": (array_like,),
-        "discount": (real(0.0, 1.0 - 1e-12),),
+        "discount": (BELOW_ONE,),
         "n_samples": (integer(1),),
         "resample": (boolean,),
         "tol": (real(0.0),),
@@ -183,6 +183,22 @@ class FittedValueIteration(BaseEstimator):
         """Return the best action for each state, by one step of the simulator and the fitted values."""
         return check_actions(self.actions)[self.q_values(states, random_state).argmax(axis=1)]
 
+    def _plot(self, X: Any = None, y: Any = None, *, names: Any = None, resolution: int = 81, ax: Any = None) -> Any:
+        """Plot values and actions over the range of the states of the fit, or of X; called by `summula.plot`."""
+        from summula.plotting import value_function
+
+        check_is_fitted(self)
+        low, high = self._range if X is None else _range(as_states(X, self.n_features_in_))
+        if len(low) > 2:
+            raise DataError(f"The states have {len(low)} coordinates; a picture has one or two.")
+        sides = [np.linspace(a, b, resolution) for a, b in zip(low, high, strict=True)]
+        points = np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1)
+        q = self.q_values(points.reshape(-1, len(low)))
+        labels = [str(np.asarray(a).tolist()) for a in check_actions(self.actions)]
+        shape = points.shape[:-1]
+        values, actions = self.predict(points.reshape(-1, len(low))).reshape(shape), q.argmax(axis=1).reshape(shape)
+        return value_function(sides, values, actions, labels=labels, names=names, ax=ax)
+
     def _draw(self, simulator: Any, s: Array, choices: Any, rng: np.random.Generator) -> Outcome:
         """Outcomes of all actions in all states, in the order state, action, sample."""
         A, k = len(choices), self.n_samples
@@ -202,7 +218,7 @@ class FittedValueIteration(BaseEstimator):
 
     def _assign(self, simulator: Any, s: Array, best: Any, trace: list[float], status: str) -> None:
         self.regressor_, y = best
-        self.n_features_in_, self._simulator = s.shape[1], simulator
+        self.n_features_in_, self._simulator, self._range = s.shape[1], simulator, _range(s)
         self.n_iter_, self.trace_, self.converged_ = len(trace), tuple(trace), status == "converged"
         fitted = np.asarray(self.regressor_.predict(s), np.float64).ravel()
         self.bellman_residual_ = float(np.sqrt(np.mean((fitted - y) ** 2)))
@@ -219,6 +235,10 @@ class FittedValueIteration(BaseEstimator):
         }
         if status in words:
             warn(f"FittedValueIteration {words[status]}", ConvergenceWarning)
+
+
+def _range(states: Array) -> tuple[Array, Array]:
+    return states.min(axis=0), states.max(axis=0)
 
 
 def _sampled(states: Any) -> Array:

@@ -59,6 +59,10 @@ class Grid:
     def uniform(cls, low: Any, high: Any, shape: Any) -> Grid:
         """Return a grid of equally spaced points from `low` to `high`, with `shape` points along the axes."""
         low, high, shape = np.atleast_1d(low), np.atleast_1d(high), np.atleast_1d(shape)
+        if shape.dtype.kind not in "iu" or (shape < 1).any():
+            raise DataError(
+                "The shape of a uniform grid must be the number of points along each axis, such as (21, 21)."
+            )
         low, high, shape = np.broadcast_arrays(low, high, shape)
         return cls(*(np.linspace(a, b, n) for a, b, n in zip(low, high, shape.tolist(), strict=True)))
 

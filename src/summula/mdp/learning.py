@@ -19,6 +19,7 @@ from summula.core.estimator.parameters import Allowed, boolean, integer, none, o
 from summula.mdp.bounds import Clock
 from summula.mdp.counts import TransitionCounts
 from summula.mdp.markov import MDP
+from summula.mdp.process import BELOW_ONE
 from summula.mdp.results import MDPSolution
 from summula.optimize.problems.objective import check_arguments
 
@@ -57,6 +58,23 @@ class Learned:
     lengths: NDArray[np.int64] = field(repr=False)
     plan_steps: tuple[int, ...] = field(repr=False)
 
+    def plot(self, *, window: int | None = None, ax: Any = None) -> Any:
+        """Plot the discounted payoff of the episodes, and their running mean.
+
+        Parameters
+        ----------
+        window : int, optional
+            Number of episodes in the running mean; by default a tenth of all.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from summula.plotting import episode_returns
+
+        return episode_returns(self.returns, window=window, ax=ax)
+
 
 def learn(
     env: Any,
@@ -78,7 +96,8 @@ def learn(
     ----------
     env : environment
         With Gymnasium's methods `reset(seed=) -> (observation, info)` and `step(action) -> (observation, reward,
-        terminated, truncated, info)`; actions and observations are integers.
+        terminated, truncated, info)`; actions and observations are integers, counted from the `start` of their spaces
+        if these have one. Any object with these methods will do; `pip install summula[rl]` installs Gymnasium.
     discount : float in [0, 1)
     n_episodes : int, default=100
     max_steps : int, default=1_000
@@ -90,8 +109,8 @@ def learn(
     encode : callable, optional
         Function of an observation that returns the number of its state, such as `grid.cell` of a `Grid`.
     counts : TransitionCounts, optional
-        Counts of earlier trials, which are updated. Needed if the environment does not state the numbers of its states
-        and actions as `observation_space.n` and `action_space.n`.
+        Counts of earlier trials, which are updated, and keep all steps before Ctrl-C. Needed if the environment does
+        not state the numbers of its states and actions as `observation_space.n` and `action_space.n`.
     max_time : float, optional
         Time limit in seconds.
     random_state : int, Generator or None
@@ -116,12 +135,13 @@ def learn(
     >>> learned.policy[:4].tolist(), learned.solution.values[:4].round(3).tolist()
     ([1, 1, 1, 1], [0.729, 0.81, 0.9, 1.0])
     """
+    check_arguments("learn", discount=(discount, (BELOW_ONE,)))
     _check(n_episodes, max_steps, plan_every, epsilon, encode, max_time, random_state, model)
     counts = _sized(env) if counts is None else counts
     from summula.mdp.markov import _generator
 
     rng, clock = _generator(random_state), Clock(max_time)
-    state_of = _Encoder(encode, counts.n_states)
+    state_of = _Encoder(encode, counts.n_states, _first(env, "observation_space") if encode is None else 0)
     mdp = counts.mdp(discount, **model)
     solution = mdp.solve()
     returns: list[float] = []
@@ -147,12 +167,12 @@ def _episode(
     """Act for an episode and count its transitions, also those before an error or Ctrl-C; return payoff and length."""
     discount, epsilon, max_steps = options
     observation, _ = env.reset(seed=int(rng.integers(2**31 - 1)))
-    s, payoff, weight = state_of(observation), 0.0, 1.0
+    s, payoff, weight, first = state_of(observation), 0.0, 1.0, _first(env, "action_space")
     steps: list[tuple[int, int, float, int, bool]] = []
     try:
         for _ in range(max_steps):
             a = int(rng.integers(counts.n_actions)) if rng.random() < epsilon else policy(s, rng)
-            observation, reward, terminated, truncated, _ = env.step(a)
+            observation, reward, terminated, truncated, _ = env.step(a + first)
             after = s if terminated else state_of(observation)  # ignored where the process ends
             steps.append((s, a, float(reward), after, bool(terminated)))
             payoff, weight, s = payoff + weight * float(reward), weight * discount, after
@@ -180,8 +200,8 @@ class _Greedy:
 class _Encoder:
     """The number of the state of an observation, checked."""
 
-    def __init__(self, encode: Callable[[Any], Any] | None, n_states: int) -> None:
-        self._encode, self._n_states = encode, n_states
+    def __init__(self, encode: Callable[[Any], Any] | None, n_states: int, first: int) -> None:
+        self._encode, self._n_states, self._first = encode, n_states, first
 
     def __call__(self, observation: Any) -> int:
         number = np.asarray(observation if self._encode is None else self._encode(observation))
@@ -190,10 +210,15 @@ class _Encoder:
                 f"The environment's observation {observation!r} is no state number; pass encode=, a function that "
                 "returns the number of its state, such as Grid(...).cell."
             )
-        s = int(number.reshape(()))
+        s = int(number.reshape(())) - self._first
         if not 0 <= s < self._n_states:
             raise DataError(f"The environment is in state {s}, outside of 0 to {self._n_states - 1}.")
         return s
+
+
+def _first(env: Any, space: str) -> int:
+    """Return the smallest number of a discrete space of Gymnasium, 0 unless it has a `start`."""
+    return int(getattr(getattr(env, space, None), "start", 0))
 
 
 def _sized(env: Any) -> TransitionCounts:

@@ -12,6 +12,7 @@ covariance matrix of the residuals,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -188,12 +189,22 @@ class LinearDynamics(BaseEstimator):
                 "simulator needs reward, a function of states and actions, and terminated, one of states."
             )
 
-        def step(states: Any, actions: Any, rng: Any) -> tuple[Any, Any, Any]:
-            after = self.sample(states, actions, rng) if noise else self.predict(states, actions)
-            ends = np.zeros(len(after), bool) if terminated is None else terminated(after)
-            return after, reward(states, actions), ends
+        return _Simulator(self, reward, terminated, noise)
 
-        return step
+
+@dataclass(frozen=True)
+class _Simulator:
+    """A simulator that draws from fitted dynamics; it can be pickled if its functions can."""
+
+    model: LinearDynamics
+    reward: Callable[..., Any]
+    terminated: Callable[..., Any] | None
+    noise: bool
+
+    def __call__(self, states: Any, actions: Any, rng: Any) -> tuple[Any, Any, Any]:
+        after = self.model.sample(states, actions, rng) if self.noise else self.model.predict(states, actions)
+        ends = np.zeros(len(after), bool) if self.terminated is None else self.terminated(after)
+        return after, self.reward(states, actions), ends
 
 
 def _table(values: Any, name: str) -> Array:

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.errors import DataError, ParameterError
+from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, integer, none, one_of, random_state, real
-from summula.mdp.bounds import Backups, Clock, Stop, check_start
+from summula.mdp import episodic
+from summula.mdp.bounds import Backups, Clock, Interrupted, Stop, check_start
 from summula.mdp.evaluation import PolicyValue, check_policy, evaluate
 from summula.mdp.policy_iteration import backward_induction, policy_iteration
 from summula.mdp.process import as_numbers, check_process
 from summula.mdp.results import HorizonSolution, MDPSolution
 from summula.mdp.simulation import Trajectories, simulate
-from summula.mdp.value_iteration import ORDERS, Interrupted, in_order, modified, synchronous
+from summula.mdp.value_iteration import ORDERS, check_order, in_order, modified, synchronous, undiscounted
 from summula.optimize.problems.objective import check_arguments
 
 __all__ = ["MDP"]
@@ -36,7 +37,8 @@ class MDP:
     rewards : array-like of shape (S,), (S, A) or (S, A, S), or sparse as the transitions
         R(s), R(s, a) or R(s, a, s'). A reward of -inf in an (S, A) table marks an action that is not available.
     discount : float in [0, 1]
-        A reward t steps ahead counts discount^t. With discount 1 only `backward_induction` and `simulate` apply.
+        A reward t steps ahead counts discount^t. With discount 1 the process has to end: by `termination`, or in states
+        that are never left and have no rewards.
     available : array-like of bool of shape (S, A), optional
         Which actions are available in which states; by default all. Transitions of others are ignored.
     termination : array-like of shape (S,) or (S, A), optional
@@ -179,16 +181,18 @@ class MDP:
         >>> mdp.evaluate([0, 0]).values.round(4)  # 1 / (1 - 0.45)
         array([1.8182, 0.    ])
         """
-        self._check_discount("evaluate")
         check_arguments("evaluate", method=(method, (one_of("auto", "direct", "iterative"),)), tol=(tol, (_POSITIVE,)))
-        return evaluate(self._process, check_policy(policy, self._process), method, tol)
+        checked = check_policy(policy, self._process)
+        if self.discount == 1.0:
+            return episodic.evaluate(self._process, checked)
+        return evaluate(self._process, checked, method, tol)
 
     # -------------------------------------------------------------------------------------------------------- solvers
 
     def solve(
         self, *, tol: float = 1e-6, start: Any = None, max_iter: int = 10_000, max_time: float | None = None
     ) -> MDPSolution:
-        """Find an optimal policy: by policy iteration for few states, else by modified policy iteration.
+        """Find an optimal policy: by policy iteration for few states or discount 1, else by modified policy iteration.
 
         Parameters
         ----------
@@ -208,6 +212,9 @@ class MDP:
         """
         stop = self._stop("solve", tol, max_iter, max_time)
         V = check_start(start, self.n_states)
+        if self.discount == 1.0:
+            V = V if self.n_states <= _SMALL else episodic.approximate(self._plan(), V, stop)
+            return self._keep(lambda: episodic.policy_iteration(self._process, None, V, stop))
         if self.n_states <= _SMALL:
             return self._keep(lambda: policy_iteration(self._plan(), None, V, stop, "direct"))
         return self._keep(lambda: modified(self._plan(), V, stop))
@@ -248,10 +255,13 @@ class MDP:
         check_arguments(
             "value_iteration", order=(order, (one_of(*ORDERS), _ORDER)), random_state=(random_state, _RANDOM)
         )
-        V = check_start(start, self.n_states)
+        V, rng = check_start(start, self.n_states), _generator(random_state)
+        order = check_order(order, self.n_states)
+        if self.discount == 1.0:
+            return self._keep(lambda: undiscounted(self._plan(), V, stop, order, rng))
         if isinstance(order, str) and order == "synchronous":
             return self._keep(lambda: synchronous(self._plan(), V, stop))
-        return self._keep(lambda: in_order(self._plan(), V, stop, order, _generator(random_state)))
+        return self._keep(lambda: in_order(self._plan(), V, stop, order, rng))
 
     def policy_iteration(
         self,
@@ -287,6 +297,8 @@ class MDP:
         if policy is not None and policy.ndim == 2:
             raise DataError("policy_iteration starts from one action per state; pass policy.argmax(axis=1).")
         V = np.zeros(self.n_states)
+        if self.discount == 1.0:
+            return self._keep(lambda: episodic.policy_iteration(self._process, policy, V, stop))
         return self._keep(lambda: policy_iteration(self._plan(), policy, V, stop, method))
 
     def backward_induction(self, horizon: int, terminal_values: Any = 0.0) -> HorizonSolution:
@@ -323,6 +335,7 @@ class MDP:
         n_states: int | None = None,
         n_actions: int | None = None,
         unseen: str = "uniform",
+        unseen_reward: float = 0.0,
         state_rewards: bool = False,
     ) -> MDP:
         """Estimate a process from trials: frequencies of next states, and average rewards.
@@ -336,7 +349,9 @@ class MDP:
             By default one more than the largest number that occurs.
         unseen : {"uniform", "stay", "unavailable"}, default="uniform"
             What an action that was never tried in a state leads to: any state with probability 1 / S, the same state,
-            or nothing: it is not available. Its reward is 0, or that of the state.
+            or nothing: it is not available.
+        unseen_reward : float, default=0
+            Reward of such an action (of a state without any, with `state_rewards`).
         state_rewards : bool, default=False
             Whether rewards are averaged over all actions in a state, R(s), instead of R(s, a).
 
@@ -361,7 +376,7 @@ class MDP:
         from summula.mdp.counts import TransitionCounts
 
         counts = TransitionCounts.of(trajectories, n_states, n_actions)
-        return counts.mdp(discount, unseen=unseen, state_rewards=state_rewards)
+        return counts.mdp(discount, unseen=unseen, unseen_reward=unseen_reward, state_rewards=state_rewards)
 
     # --------------------------------------------------------------------------------------------------------- inside
 
@@ -376,15 +391,7 @@ class MDP:
             raise KeyboardInterrupt from None
         return self.solution_
 
-    def _check_discount(self, function: str) -> None:
-        if self.discount == 1.0:
-            raise ParameterError(
-                f"{function} needs a discount below 1: values of an infinite horizon may be infinite. Use "
-                "MDP(..., discount=0.99), or backward_induction(horizon) for a finite number of steps."
-            )
-
     def _stop(self, function: str, tol: Any, max_iter: Any, max_time: Any) -> Stop:
-        self._check_discount(function)
         check_arguments(
             function,
             tol=(tol, (_POSITIVE,)),

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.mdp.bounds import POLICY_ITERATION, Backup, Backups, Stop, finish, stopped
+from summula.mdp.bounds import POLICY_ITERATION, Backup, Backups, Interrupted, Stop, finish, stopped
 from summula.mdp.evaluation import evaluate
 from summula.mdp.results import HorizonSolution, MDPSolution
-from summula.mdp.value_iteration import Interrupted
 
 __all__ = ["backward_induction", "policy_iteration"]
 

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.parameters import number_or_nan
+from summula.core.estimator.parameters import Allowed, number_or_nan, real
 
-__all__ = ["Process", "as_numbers", "check_process"]
+__all__ = ["BELOW_ONE", "Process", "as_numbers", "check_process"]
 
 Array = NDArray[np.float64]
+
+BELOW_ONE = Allowed(lambda value: real(0.0, 1.0).accepts(value) and value < 1.0, "a float in the range [0.0, 1.0)")
 
 _ROUNDING = 1e-6  # of probabilities that were stored in single precision
 
@@ -102,7 +104,7 @@ def as_numbers(values: Any, name: str) -> Array:
     try:
         return np.asarray(values, np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"{name} is not numeric; an MDP needs an array of numbers.") from None
+        raise DataError(f"{name} is not an array of numbers; pass one, with rows of equal length.") from None
 
 
 def _discount(discount: Any) -> float:
@@ -125,7 +127,7 @@ def _stacked(given: Any, name: str) -> Any:
         matrix = stacked[(np.arange(A)[None, :] * S + np.arange(S)[:, None]).ravel()]
     else:
         dense = as_numbers(given, name)
-        if dense.ndim != 3 or dense.shape[0] != dense.shape[2]:
+        if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or not dense.size:
             hint = f"turn an A x S x S array into it with np.swapaxes({name}, 0, 1)"
             raise DataError(
                 f"{name} has shape {dense.shape}; it must be S x A x S (state, action, next state): {hint}."

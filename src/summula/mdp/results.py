@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError
+from summula.core.numerics.certificate import Verification
 
 __all__ = ["HorizonSolution", "MDPSolution"]
 
@@ -44,6 +45,8 @@ class MDPSolution:
         The algorithm that was used.
     message : str
         Additional information about the status.
+    discount : float
+        Discount of the process.
     """
 
     values: Array
@@ -58,34 +61,59 @@ class MDPSolution:
     trace: tuple[float, ...] = field(default=(), repr=False)
     method: str = ""
     message: str = ""
+    discount: float = field(default=np.nan, repr=False)
 
-    def plot(self, shape: tuple[int, int], *, hidden: Any = (), final: Any = (), **options: Any) -> Any:
-        """Plot values and policy of states that form a grid.
+    def verify(self, mdp: Any) -> Verification:
+        """Check the bounds from Bellman's inequalities, without a solver.
 
         Parameters
         ----------
-        shape : tuple of int
-            Numbers of rows and columns; states are numbered row by row, and further states are not drawn.
-        hidden : sequence of int, optional
-            States without value and action, such as walls.
-        final : sequence of int, optional
-            States without action.
-        **options
-            Further arguments of `summula.plotting.value_grid`.
+        mdp : MDP
+            The process that was solved.
 
         Returns
         -------
-        matplotlib axes
+        Verification
+            True if T upper <= upper, and T lower >= lower with the actions of the policy, up to rounding errors.
+            `primal` is the mean of the values.
         """
-        from summula.plotting import value_grid
+        from summula.mdp.verification import verify
 
+        return verify(self, mdp._process)
+
+    def plot(
+        self, shape: tuple[int, int] | None = None, *, hidden: Any = (), final: Any = (), ax: Any = None, **options: Any
+    ) -> Any:
+        """Plot values and policy, of states that form a grid as arrows in it.
+
+        Parameters
+        ----------
+        shape : tuple of int, optional
+            Numbers of rows and columns of a grid; states are numbered row by row, and further states are not drawn.
+            Without it the values are drawn against the numbers of the states.
+        hidden : sequence of int, optional
+            States of the grid without value and action, such as walls.
+        final : sequence of int, optional
+            States of the grid without action.
+        ax : matplotlib Axes, optional
+        **options
+            Further arguments of `summula.plotting.value_grid`, such as `steps`.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from summula.plotting import state_values, value_grid
+
+        if shape is None:
+            return state_values(self.values, self.policy, lower=self.lower, upper=self.upper, ax=ax, **options)
         size = shape[0] * shape[1]
         if len(self.values) < size:
             raise DataError(f"A grid of {shape[0]} x {shape[1]} needs {size} states; there are {len(self.values)}.")
         values, policy = self.values.copy(), self.policy.copy()
         values[list(hidden)] = np.nan
         policy[list(final)] = -1
-        return value_grid(values[:size].reshape(shape), policy[:size].reshape(shape), **options)
+        return value_grid(values[:size].reshape(shape), policy[:size].reshape(shape), ax=ax, **options)
 
 
 @dataclass(frozen=True)
@@ -102,3 +130,18 @@ class HorizonSolution:
 
     values: Array
     policy: NDArray[np.int64]
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Plot the values against the step and the number of the state, with the numbers of the best actions.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from summula.plotting import horizon_values
+
+        return horizon_values(self.values, self.policy, ax=ax)

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.errors import DataError, ParameterError
+from summula.core.errors import DataError
+from summula.core.estimator.parameters import real
 from summula.mdp.process import Process, as_numbers
+from summula.optimize.problems.objective import check_arguments
 
 __all__ = ["Trajectories", "discounted_return", "simulate"]
 
@@ -46,10 +48,7 @@ def discounted_return(rewards: Any, discount: float) -> Any:
     given = as_numbers(rewards, "rewards")
     if given.ndim not in (1, 2):
         raise DataError(f"rewards has shape {given.shape}; discounted_return needs one row of rewards per episode.")
-    if not 0.0 <= discount <= 1.0:
-        raise ParameterError(
-            f"The 'discount' parameter of discounted_return must be in [0, 1]. Got {discount!r} instead."
-        )
+    check_arguments("discounted_return", discount=(discount, (real(0.0, 1.0),)))
     totals = given @ float(discount) ** np.arange(given.shape[-1])
     return float(totals) if given.ndim == 1 else totals
 

@@ -19,24 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import ParameterError
-from summula.mdp.bounds import Backup, Backups, Stop, finish, stopped
+from summula.mdp import episodic
+from summula.mdp.bounds import Backup, Backups, Interrupted, Stop, finish, stopped
 from summula.mdp.results import MDPSolution
 
-__all__ = ["ORDERS", "in_order", "modified", "synchronous"]
+__all__ = ["ORDERS", "check_order", "in_order", "modified", "synchronous", "undiscounted"]
 
 Array = NDArray[np.float64]
 
 ORDERS = ("synchronous", "gauss_seidel", "random")
 _SWEEPS = 100
 _FALL = 0.1
-
-
-class Interrupted(Exception):
-    """Ctrl-C; carries the best solution so far."""
-
-    def __init__(self, solution: MDPSolution) -> None:
-        super().__init__()
-        self.solution = solution
 
 
 def synchronous(backups: Backups, V: Array, stop: Stop) -> MDPSolution:
@@ -83,15 +76,13 @@ def _evaluated(backups: Backups, backup: Backup, sweeps: int, stop: Stop) -> Arr
 def in_order(backups: Backups, V: Array, stop: Stop, order: Any, rng: np.random.Generator) -> MDPSolution:
     """Solve by (2), in the order of the states' numbers, in a new random order for each sweep, or in a given one."""
     S, gamma = len(V), backups.gamma
-    numbers = np.arange(S) if isinstance(order, str) else _permutation(order, S)
-    method = f"value iteration, {'given order' if not isinstance(order, str) else order}"
+    method = _name(order)
     policy, far = np.empty(S, np.int64), gamma / (1.0 - gamma)
     trace: list[float] = []
     wanted = stop.tol  # of the span of a sweep, before the synchronous backup is made
     try:
         while True:
-            states = rng.permutation(S) if isinstance(order, str) and order == "random" else numbers
-            low, high = backups.in_place(V, policy, states)
+            low, high = backups.in_place(V, policy, _states(order, S, rng))
             trace.append(2.0 * far * max(abs(low), abs(high)))  # a sweep contracts by gamma, too
             if far * (high - low) <= wanted or len(trace) >= stop.max_iter or stop.clock.is_over:
                 backup = backups.best(V)
@@ -107,7 +98,34 @@ def in_order(backups: Backups, V: Array, stop: Stop, order: Any, rng: np.random.
         raise Interrupted(finish(backups, V, backup, "interrupted", trace, stop, method)) from None
 
 
-def _permutation(order: Any, S: int) -> Any:
+def undiscounted(backups: Backups, V: Array, stop: Stop, order: Any, rng: np.random.Generator) -> MDPSolution:
+    """Solve a process that ends by (1) or (2)."""
+    policy = np.empty(len(V), np.int64)
+
+    def sweep(V: Array) -> Array:
+        if isinstance(order, str) and order == "synchronous":
+            return backups.best(V).TV
+        backups.in_place(V, policy, _states(order, len(V), rng))
+        return V
+
+    return episodic.value_iteration(backups.process, V, sweep, stop, _name(order))
+
+
+def _name(order: Any) -> str:
+    return f"value iteration, {order if isinstance(order, str) else 'given order'}"
+
+
+def _states(order: Any, S: int, rng: np.random.Generator) -> Any:
+    """Return the states of a sweep."""
+    if not isinstance(order, str):
+        return order
+    return rng.permutation(S) if order == "random" else np.arange(S)
+
+
+def check_order(order: Any, S: int) -> Any:
+    """Return the name of an order, or the numbers of states, all of which must occur."""
+    if isinstance(order, str):
+        return order
     numbers = np.asarray(order)
     kind = numbers.dtype.kind
     if kind not in "iu" or numbers.ndim != 1 or not np.array_equal(np.unique(numbers), np.arange(S)):

@@ -1,17 +1,18 @@
 """Confidence intervals of metrics on held-out rows.
 
-    proportions   k of n rows: exact limits of Clopper and Pearson, each at (1 - confidence) / 2                   (1)
-    AUC           DeLong's variance (`delong.py`), on the scale of log(A / (1 - A))                                (2)
-    any metric    BCa bootstrap (`resampling.py`)                                                                  (3)
+    shares of rows   exact limits of Clopper and Pearson; with weights those of Korn and Graubard (`shares.py`)     (1)
+    AUC              DeLong's variance (`delong.py`), on the scale of log(A / (1 - A))                              (2)
+    any metric       BCa bootstrap (`resampling.py`)                                                                (3)
 
-(1) is for metrics that are a share of rows: accuracy and error of all rows, recall (TPR) and FNR of the rows that are
-positive, specificity and FPR of those that are negative, precision of those that are predicted positive. The numbers of
-rows they divide by are taken as given.
+(1) is for metrics that are a share of rows, or a function of one: accuracy and error of all rows, recall (TPR) and FNR
+of the rows that are positive, specificity and FPR of those that are negative, precision of those that are predicted
+positive, Jaccard index and F1 of those that are either. The numbers of rows they divide by are taken as given.
 """
 
 from __future__ import annotations
 
-import math
+import functools
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,25 +23,34 @@ from numpy.typing import NDArray
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError
 from summula.metrics.delong import delong_interval
+from summula.metrics.named_metrics import (
+    CLASSES,
+    LABELS,
+    NUMBERS,
+    OF_SUMS,
+    OTHER_NAMES,
+    SCORES,
+    SHARES,
+    Metric,
+    Weights,
+    named,
+    names,
+)
 from summula.metrics.resampling import bca_interval
-from summula.stats.bounds import check_delta, clopper_pearson_bounds
+from summula.metrics.shares import faultless_limits, share_limits
+from summula.stats.bounds import check_delta
 
 __all__ = ["MetricInterval", "interval"]
 
 Array = NDArray[Any]
 
-_METHODS = ("auto", "clopper-pearson", "delong", "bca")
-_OTHER_NAMES = {
-    "tpr": "recall",
-    "sensitivity": "recall",
-    "tnr": "specificity",
-    "roc_auc": "auc",
-    "accuracy_score": "accuracy",
-    "recall_score": "recall",
-    "precision_score": "precision",
-    "zero_one_loss": "error",
-    "roc_auc_score": "auc",
-}
+_METHODS = ("auto", "clopper-pearson", "korn-graubard", "delong", "bca")
+_EXACT = {*SHARES, "f1"}
+_EMPTY = {
+    "recall": "no row is positive", "fnr": "no row is positive", "specificity": "no row is negative",
+    "fpr": "no row is negative", "precision": "no row is predicted positive",
+    "f1": "no row is positive or predicted positive", "jaccard": "no row is positive or predicted positive",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,9 +63,9 @@ class MetricInterval:
     estimate, lower, upper : float
     confidence : float
         Probability with which the interval contains the true value.
-    method : {"clopper-pearson", "delong", "bca"}
+    method : {"clopper-pearson", "korn-graubard", "delong", "bca"}
     n : int
-        Number of rows; of a proportion, those it is a share of.
+        Number of rows; of a share, those it is a share of.
     """
 
     metric: str
@@ -74,38 +84,47 @@ class MetricInterval:
 
 
 def interval(
-    metric: str | Callable[[Any, Any], float],
+    metric: str | Callable[..., float],
     y_true: Any,
     y_pred: Any,
     *,
+    sample_weight: Any = None,
     confidence: float = 0.95,
     method: str = "auto",
     pos_label: Any = None,
     n_resamples: int = 2000,
     random_state: Any = 0,
+    **options: Any,
 ) -> MetricInterval:
     """Compute a metric and a confidence interval of its true value.
 
     Parameters
     ----------
     metric : str or callable
-        "accuracy", "error", "recall" ("tpr"), "fnr", "specificity" ("tnr"), "fpr", "precision", "auc", "f1",
-        "balanced_accuracy", "matthews", "average_precision", "brier", "log_loss", "rmse", "mse", "mae" or "r2";
-        or a function of true values and predictions, such as those of scikit-learn.
+        "accuracy", "error", "recall" ("tpr"), "fnr", "specificity" ("tnr"), "fpr", "precision", "jaccard", "f1",
+        "fbeta", "matthews", "balanced_accuracy", "auc" ("roc_auc"), "average_precision", "brier", "log_loss", "rmse",
+        "mse", "mae" or "r2"; the name of a function of scikit-learn, such as "recall_score"; or a function of true
+        values and predictions, scikit-learn's or your own.
     y_true : array-like of shape (n_samples,)
         True labels or numbers of rows that were not used to fit.
     y_pred : array-like of shape (n_samples,)
         Predicted labels or numbers; scores or probabilities of the positive class for "auc", "average_precision",
         "brier" and "log_loss".
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the rows, such as inverse probabilities of having been sampled. (Numbers of repetitions are not
+        weights in this sense: repeat the rows, for each is an observation.)
     confidence : float, default=0.95
-    method : {"auto", "clopper-pearson", "delong", "bca"}, default="auto"
-        "auto" is exact for proportions, DeLong's for "auc", and the BCa bootstrap for others.
+    method : {"auto", "clopper-pearson", "korn-graubard", "delong", "bca"}, default="auto"
+        "auto" is "clopper-pearson" for shares of rows and "f1", which is exact, or with weights "korn-graubard";
+        "delong" for "auc" without weights; and the BCa bootstrap for others.
     pos_label : label, optional
-        The positive class; by default the larger of the two labels.
+        The positive class; by default the larger of the two labels. Functions of scikit-learn have their own default.
     n_resamples : int, default=2000
         Number of bootstrap samples.
     random_state : int, Generator or None, default=0
         Seed of the bootstrap samples.
+    **options
+        Passed to the metric: `beta` of "fbeta", or any parameter of a function, such as `average="macro"`.
 
     Returns
     -------
@@ -113,8 +132,8 @@ def interval(
 
     References
     ----------
-    Clopper and Pearson (1934), Biometrika 26; DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44; Efron (1987),
-    "Better bootstrap confidence intervals", JASA 82.
+    Clopper and Pearson (1934), Biometrika 26; Korn and Graubard (1998), Survey Methodology 24; DeLong, DeLong and
+    Clarke-Pearson (1988), Biometrics 44; Efron (1987), "Better bootstrap confidence intervals", JASA 82.
 
     Examples
     --------
@@ -124,137 +143,130 @@ def interval(
     accuracy 0.94, 95 % confidence interval [0.8345, 0.9875] (clopper-pearson, n = 50)
     >>> print(metrics.interval("recall", y_true, y_pred))
     recall 0.9, 95 % confidence interval [0.555, 0.9975] (clopper-pearson, n = 10)
+    >>> print(metrics.interval(metrics.fbeta_score, y_true, y_pred, beta=2))
+    fbeta 0.8824, 95 % confidence interval [0.5485, 0.9821] (bca, n = 50)
     """
     confidence = check_delta(confidence, "confidence")
-    name, function = _named(metric)
+    y, p, w = _checked(y_true, y_pred, sample_weight)
+    known, pos_label = _resolved(metric, y, p, pos_label, options)
+    method = _method(method, known.name, w)
+    if known.name in LABELS | SCORES:
+        y, p = _as_positive(y, p, pos_label, known.name)
+    elif known.name in NUMBERS:
+        y, p = _as_numbers(y, "y_true"), _as_numbers(p, "y_pred")
+    if method in ("clopper-pearson", "korn-graubard"):
+        limits, n = share_limits(known.name, y, p, w, confidence)
+        if not n:
+            raise DataError(f"{known.name!r} is a share of no rows here: {_EMPTY.get(known.name, 'there are none')}.")
+        return MetricInterval(known.name, *limits, confidence, method, n)
+    if method == "delong":
+        return MetricInterval(known.name, *delong_interval(y, p, confidence), confidence, method, len(y))
+    faultless = faultless_limits(known.name, y, p, known.beta, confidence) if w is None else None
+    if faultless is not None:
+        return MetricInterval(known.name, *faultless, confidence, "clopper-pearson", len(y))
+    limits = bca_interval(
+        known.function, y, p, w, confidence=confidence, n_resamples=n_resamples,
+        rng=np.random.default_rng(draw_seed(random_state)), labels=known.is_own and known.name in LABELS | CLASSES,
+        sums=OF_SUMS.get(known.name) if known.is_own else None,
+    )  # fmt: skip
+    return MetricInterval(known.name, *limits, confidence, method, len(y))
+
+
+def _method(method: str, name: str, w: Weights) -> str:
+    """Return the method to use."""
     if method not in _METHODS:
         raise ParameterError(f"method must be one of {', '.join(map(repr, _METHODS))}; got {method!r}.")
-    suited = "clopper-pearson" if name in _PROPORTIONS else "delong" if name == "auc" else "bca"
+    suited = "bca"
+    if name in _EXACT:
+        suited = "clopper-pearson" if w is None else "korn-graubard"
+    elif name == "auc" and w is None:
+        suited = "delong"
     method = suited if method == "auto" else method
     if method not in (suited, "bca"):
-        raise ParameterError(f"method={method!r} does not apply to {name!r}; use method='auto' or method='bca'.")
-    y, p = _checked(y_true, y_pred)
-    if name in _TWO_CLASSES:
-        y, p = _as_positive(y, p, pos_label, name)
-    if method == "clopper-pearson":
-        k, n = _PROPORTIONS[name](y, p)
-        if not n:
-            raise DataError(f"{name!r} is a share of no rows here: {_EMPTY.get(name, 'there are none')}.")
-        found = clopper_pearson_bounds(k, n, (1 - confidence) / 2)
-        return MetricInterval(name, k / n, float(found.lower), float(found.upper), confidence, method, n)
-    if method == "delong":
-        limits = delong_interval(y, p, confidence)
-    else:
-        rng = np.random.default_rng(draw_seed(random_state))
-        limits = bca_interval(function, y, p, confidence=confidence, n_resamples=n_resamples, rng=rng)
-    return MetricInterval(name, *limits, confidence, method, len(y))
-
-
-# ------------------------------------------------------------------------------------------------- metrics by name
-
-
-def _share(wanted: Array, among: Array) -> tuple[int, int]:
-    return int((wanted & among).sum()), int(among.sum())
-
-
-def _all(y: Array) -> Array:
-    return np.ones(len(y), bool)
-
-
-_PROPORTIONS: dict[str, Callable[[Array, Array], tuple[int, int]]] = {
-    "accuracy": lambda y, p: _share(y == p, _all(y)),
-    "error": lambda y, p: _share(y != p, _all(y)),
-    "recall": lambda y, p: _share(p == 1, y == 1),
-    "fnr": lambda y, p: _share(p == 0, y == 1),
-    "specificity": lambda y, p: _share(p == 0, y == 0),
-    "fpr": lambda y, p: _share(p == 1, y == 0),
-    "precision": lambda y, p: _share(y == 1, p == 1),
-}
-_EMPTY = {"recall": "no row is positive", "fnr": "no row is positive", "specificity": "no row is negative",
-          "fpr": "no row is negative", "precision": "no row is predicted positive"}  # fmt: skip
-_LABELS = {"recall", "fnr", "specificity", "fpr", "precision", "f1", "matthews"}  # of predicted labels, two classes
-_SCORES = {"auc", "average_precision", "brier", "log_loss"}  # of scores, two classes
-_TWO_CLASSES = _LABELS | _SCORES
-
-
-def _proportion(name: str) -> Callable[[Array, Array], float]:
-    def value(y: Array, p: Array) -> float:
-        k, n = _PROPORTIONS[name](y, p)
-        return k / n if n else math.nan
-
-    return value
-
-
-def _f1(y: Array, p: Array) -> float:
-    hits, all_positive = int((y & p).sum()), int(y.sum()) + int(p.sum())
-    return 2 * hits / all_positive if all_positive else math.nan
-
-
-def _matthews(y: Array, p: Array) -> float:
-    spread = float(y.std() * p.std())
-    return float((y * p).mean() - y.mean() * p.mean()) / spread if spread else math.nan
-
-
-def _balanced_accuracy(y: Array, p: Array) -> float:
-    _, codes = np.unique(y, return_inverse=True)
-    counts = np.bincount(codes)
-    return float(np.mean(np.bincount(codes, weights=y == p) / counts))
-
-
-def _r2(y: Array, p: Array) -> float:
-    spread = float(((y - y.mean()) ** 2).sum())
-    return 1.0 - float(((y - p) ** 2).sum()) / spread if spread else math.nan
-
-
-def _of_sklearn(name: str) -> Callable[[Array, Array], float]:
-    def value(y: Array, p: Array) -> float:
-        import sklearn.metrics
-
-        if y.min() == y.max():
-            return math.nan
-        return float(getattr(sklearn.metrics, name)(y, p))
-
-    return value
-
-
-_FUNCTIONS: dict[str, Callable[[Array, Array], float]] = {
-    **{name: _proportion(name) for name in _PROPORTIONS},
-    "auc": _of_sklearn("roc_auc_score"),
-    "average_precision": _of_sklearn("average_precision_score"),
-    "log_loss": _of_sklearn("log_loss"),
-    "brier": lambda y, p: float(np.mean((y - p) ** 2)),
-    "f1": _f1,
-    "matthews": _matthews,
-    "balanced_accuracy": _balanced_accuracy,
-    "mse": lambda y, p: float(np.mean((y - p) ** 2)),
-    "rmse": lambda y, p: math.sqrt(float(np.mean((y - p) ** 2))),
-    "mae": lambda y, p: float(np.mean(np.abs(y - p))),
-    "r2": _r2,
-}
-
-
-def _named(metric: Any) -> tuple[str, Callable[[Array, Array], float]]:
-    """Return the name of a metric and its function; functions of scikit-learn with a closed form by that form."""
-    if callable(metric):
-        name = getattr(metric, "__name__", type(metric).__name__)
-        known = _OTHER_NAMES.get(name)
-        if known is None or getattr(metric, "__module__", "").split(".")[0] != "sklearn":
-            return name, metric
-        return known, _FUNCTIONS[known]
-    name = _OTHER_NAMES.get(metric, metric)
-    if name not in _FUNCTIONS:
+        weighted = "" if w is None else " with weights"
         raise ParameterError(
-            f"metric must be a function of (y_true, y_pred) or one of {', '.join(sorted(_FUNCTIONS))}; got {metric!r}."
+            f"method={method!r} does not apply to {name!r}{weighted}; use method='auto' or method='bca'."
         )
-    return name, _FUNCTIONS[name]
+    return method
+
+
+# ------------------------------------------------------------------------------------------------- the metric
+
+
+def _resolved(metric: Any, y: Array, p: Array, pos_label: Any, options: dict[str, Any]) -> tuple[Metric, Any]:
+    """Return the metric, by its own function where it is known, and its positive label."""
+    while isinstance(metric, functools.partial) and not metric.args:
+        metric, options = metric.func, {**metric.keywords, **options}
+        pos_label = options.pop("pos_label", pos_label)
+    if isinstance(metric, str):
+        name = OTHER_NAMES.get(metric, metric)
+        if name in names() and set(options) <= ({"beta"} if name == "fbeta" else set()):
+            return named(name, _beta(name, options)), pos_label
+        metric = _function_of_sklearn(metric, name)
+    elif not callable(metric):
+        raise ParameterError(f"metric must be a name or a function of (y_true, y_pred); got {metric!r}.")
+    name = OTHER_NAMES.get(getattr(metric, "__name__", ""), "")
+    is_known = name in names() and getattr(metric, "__module__", "").split(".")[0] == "sklearn" and np.ndim(p) == 1
+    is_known = is_known and not (name == "matthews" and len(np.unique(np.concatenate([y, p]))) > 2)
+    if is_known and set(options) <= ({"beta"} if name == "fbeta" else set()):
+        return named(name, _beta(name, options)), _label_of_sklearn(name, y, p, pos_label)
+    return _wrapped(metric, pos_label, options), pos_label
+
+
+def _function_of_sklearn(metric: str, name: str) -> Any:
+    """Return scikit-learn's function of a name, or of the name it is known by here."""
+    import sklearn.metrics
+
+    usual = next((long for long, short in OTHER_NAMES.items() if short == name and hasattr(sklearn.metrics, long)), "")
+    for one in (metric, usual):
+        if one in sklearn.metrics.__all__ and inspect.isfunction(getattr(sklearn.metrics, one)):
+            return getattr(sklearn.metrics, one)
+    hint = f" ({metric!r} is a scorer: leave out 'neg_')" if metric.startswith("neg_") else ""
+    raise ParameterError(
+        "metric must be a function of (y_true, y_pred), the name of one of scikit-learn, or one of "
+        f"{', '.join(names())}; got {metric!r}{hint}."
+    )
+
+
+def _beta(name: str, options: dict[str, Any]) -> float:
+    if name != "fbeta":
+        return 1.0
+    beta = options.get("beta")
+    if not isinstance(beta, float | int | np.number) or isinstance(beta, bool) or not 0 < float(beta) < np.inf:
+        raise ParameterError(f"'fbeta' needs a positive number beta, such as beta=2; got {beta!r}.")
+    return float(beta)
+
+
+def _label_of_sklearn(name: str, y: Array, p: Array, pos_label: Any) -> Any:
+    """Return the positive label of a function of scikit-learn: 1 by default, except for areas under the ROC curve."""
+    if pos_label is not None or name in ("auc", "matthews") or name not in LABELS | SCORES:
+        return pos_label
+    seen = np.unique(np.concatenate([y, p]) if name in LABELS else y)
+    if len(seen) > 2:
+        raise ParameterError(f"{name!r} is for two classes, and there are {len(seen)}: give pos_label, or average=.")
+    if 1 not in seen.tolist() and not set(seen.tolist()) <= {0, -1}:
+        raise ParameterError(f"The labels are {seen.tolist()}: give pos_label, the one that is the positive class.")
+    return 1
+
+
+def _wrapped(metric: Callable[..., Any], pos_label: Any, options: dict[str, Any]) -> Metric:
+    """Return any function as a metric."""
+    name = getattr(metric, "__name__", type(metric).__name__)
+    options = options if pos_label is None else {"pos_label": pos_label, **options}
+
+    def value(y: Array, p: Array, w: Weights) -> float:
+        weights = {} if w is None else {"sample_weight": w}
+        return float(metric(y, p, **weights, **options))
+
+    return Metric(name, value, is_own=False)
 
 
 # ----------------------------------------------------------------------------------------------------- the rows
 
 
-def _checked(y_true: Any, y_pred: Any) -> tuple[Array, Array]:
+def _checked(y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Array, Array, Weights]:
     y, p = np.asarray(y_true), np.asarray(y_pred)
-    if y.ndim != 1 or not len(y) or len(p) != len(y):
+    if y.ndim != 1 or not len(y) or p.ndim < 1 or len(p) != len(y):
         raise DataError(
             f"y_true and y_pred need one value per row, of at least one row; they have shapes {y.shape} and {p.shape}."
         )
@@ -262,22 +274,41 @@ def _checked(y_true: Any, y_pred: Any) -> tuple[Array, Array]:
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             row = int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
             raise DataError(f"{name} is missing or infinite at row {row}; metrics need finite values: drop such rows.")
-    return y, p
+    if sample_weight is None:
+        return y, p, None
+    w = _as_numbers(np.asarray(sample_weight), "sample_weight")
+    if w.shape != y.shape or not np.isfinite(w).all() or (w < 0).any() or not w.any():
+        raise DataError(
+            f"sample_weight needs one finite weight per row, {len(y)} in all, none negative and not all 0; it has "
+            f"shape {w.shape}."
+        )
+    return y, p, w
+
+
+def _as_numbers(values: Array, what: str) -> Array:
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} must hold numbers; it holds {values.dtype} such as {values.flat[0]!r}.") from None
 
 
 def _as_positive(y: Array, p: Array, pos_label: Any, name: str) -> tuple[Array, Array]:
     """Return 0 and 1 for negative and positive labels."""
-    seen = np.unique(np.concatenate([y, p]) if name in _LABELS else y)
+    if name in SCORES and (p.ndim != 1 or p.dtype.kind not in "fiub"):
+        raise DataError(f"{name!r} needs one score per row: the probability of the positive class, as numbers.")
+    if name in LABELS and p.ndim != 1:
+        raise DataError(f"{name!r} needs one predicted label per row; y_pred has shape {p.shape}.")
+    if name in ("brier", "log_loss") and not ((p >= 0) & (p <= 1)).all():
+        raise DataError(f"{name!r} needs probabilities, between 0 and 1; the largest score is {p.max():g}.")
+    seen = np.unique(np.concatenate([y, p]) if name in LABELS else y)
     if pos_label is None:
         if len(seen) > 2:
             raise ParameterError(f"{name!r} is for two classes, and there are {len(seen)}: give pos_label.")
         pos_label = seen[-1]
         if len(seen) == 1 and seen[0] in (0, -1):
             pos_label = 1
-    elif pos_label not in seen and name not in _LABELS:
+    elif pos_label not in seen and name not in LABELS:
         raise ParameterError(f"pos_label={pos_label!r} does not occur in y_true; its labels are {seen.tolist()}.")
-    if name in _SCORES:
-        if p.ndim != 1 or p.dtype.kind not in "fiub":
-            raise DataError(f"{name!r} needs one score per row: the probability of the positive class, as numbers.")
+    if name in SCORES:
         return (y == pos_label).astype(np.int64), p.astype(np.float64)
     return (y == pos_label).astype(np.int64), (p == pos_label).astype(np.int64)

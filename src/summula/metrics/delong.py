@@ -11,7 +11,8 @@ It is a U-statistic of two samples, and its variance is estimated from the means
 with sample variances S. With midranks r among all rows and r' within a sample, V_i = (r_i - r'_i) / n and
 W_j = 1 - (r_j - r'_j) / m: sorting suffices. The interval is symmetric on the scale of log(A / (1 - A)), so it stays in
 [0, 1]. If all pairs are in order, (2) is 0; since min(m, n) pairs are disjoint, hence independent, that has a
-probability of at most A^min(m, n), and the lower limit is (alpha / 2)^(1 / min(m, n)).
+probability of at most A^min(m, n), and the lower limit is L = (alpha / 2)^(1 / min(m, n)). If all pairs are ties, at
+least a share L of all pairs are, and A is within (1 - L) / 2 of 1/2.
 
 References: DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44; Sun and Xu (2014) for the midranks.
 """
@@ -71,6 +72,9 @@ def delong_interval(y: Array, score: Array, confidence: float) -> Limits:
     if area in (0.0, 1.0):
         edge = half ** (1 / pairs)
         return Limits(area, edge, 1.0) if area == 1.0 else Limits(area, 0.0, 1.0 - edge)
+    if score.min() == score.max():
+        edge = half ** (1 / pairs)
+        return Limits(area, edge / 2, 1.0 - edge / 2)
     if pairs < 2:
         raise DataError("DeLong's interval needs at least 2 rows of each class: use more rows.")
     width = float(-ndtri(half)) * math.sqrt(variance) / (area * (1 - area))

@@ -7,11 +7,12 @@ Let f be fitted to all n rows, f_b to the b-th bootstrap sample, and I_ib = 1 if
     .632 estimate         0.368 err + 0.632 Err1                                                                (3)
     no-information error  gamma = (1/n^2) sum_ij L(y_i, f(x_j))                                                 (4)
     relative overfitting  R = (Err1' - err) / (gamma - err) in [0, 1],     Err1' = min(Err1, gamma)             (5)
-    .632+ estimate        (1 - w) err + w Err1',     w = 0.632 / (1 - 0.368 R)                                  (6)
+    .632+ estimate        (3) + (w - 0.632) (Err1' - err),     w = 0.632 / (1 - 0.368 R)                        (6)
 
-(2) is pessimistic, since a sample has about 0.632 n distinct rows, (3) optimistic for learners that memorise their
-rows (err = 0); (6) moves from (3) to (2) as R grows. The standard error of (2) is the delta method after the bootstrap,
-with N_ib the number of copies of row i in sample b, and q_b = (1/n) sum_i I_ib L(y_i, f_b(x_i)):
+with R = 0 unless both Err1 and gamma exceed err. Where Err1 <= gamma, (6) is (1 - w) err + w Err1. (2) is pessimistic,
+since a sample has about 0.632 n distinct rows, (3) optimistic for learners that memorise their rows (err = 0); (6)
+moves from (3) to (2) as R grows. The standard error of (2) is the delta method after the bootstrap, with N_ib the
+number of copies of row i in sample b, and q_b = (1/n) sum_i I_ib L(y_i, f_b(x_i)):
 
     se^2 = sum_i D_i^2,   D_i = (2 + 1/(n-1)) (E_i - Err1) / n + (1 - 1/n)^-n (1/B) sum_b (N_ib - mean N_i) q_b   (7)
 
@@ -60,7 +61,7 @@ class BootstrapError:
     relative_overfitting : float
         R in [0, 1]: 0 without overfitting, 1 if the learner does no better than without information.
     weight : float
-        Weight of the out-of-bag error in the estimate.
+        Weight w of the out-of-bag error in the estimate.
     n_resamples : int
     """
 
@@ -100,14 +101,14 @@ def bootstrap_error(
     estimator : classifier or regressor
         Fitted to all rows and to each resample; itself left as it is.
     X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,)
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
     n_resamples : int, default=100
         Number of bootstrap samples.
     kind : {"632+", "632", "out_of_bag"}, default="632+"
         Estimate (6), (3) or (2).
     loss : {"zero_one", "squared", "absolute"} or callable, optional
-        Loss of a row; by default "zero_one" for classifiers and "squared" for regressors. A callable takes arrays of
-        true and predicted values and returns one loss per row.
+        Loss of a row; by default "zero_one" for classifiers and "squared" for regressors. Of several targets the mean
+        is taken. A callable takes arrays of true and predicted values and returns one loss per row.
     random_state : int, Generator or None
         Seed of the resamples.
 
@@ -143,11 +144,13 @@ def bootstrap_error(
         raise DataError(f"The bootstrap needs at least 3 rows and one target per row; got {n} and {count_rows(y)}.")
     named = ("zero_one" if is_classifier(estimator) else "squared") if loss is None else loss
     of_rows = _loss_named(named)
-    predicted = np.asarray(clone(estimator).fit(X, y).predict(X))
-    truth = np.asarray(y)
+    truth = _as_numbers(y) if named in ("squared", "absolute") else np.asarray(y)
+    predicted = _shaped(clone(estimator).fit(X, y).predict(X), truth)
     err = float(np.mean(of_rows(truth, predicted)))
     gamma = _no_information(named, of_rows, truth, predicted)
-    losses, copies = _resampled(estimator, X, y, of_rows, np.random.default_rng(draw_seed(random_state)), n_resamples)
+    losses, copies = _resampled(
+        estimator, X, y, truth, of_rows, np.random.default_rng(draw_seed(random_state)), n_resamples
+    )
     return _estimate(kind, losses, copies, err, gamma)
 
 
@@ -155,13 +158,31 @@ def _loss_named(loss: Any) -> Loss:
     if callable(loss):
         return lambda y, p: _checked(loss(y, p), len(y))
     losses: dict[str, Loss] = {
-        "zero_one": lambda y, p: (y != p).astype(np.float64),
-        "squared": lambda y, p: np.square(np.asarray(y, np.float64) - p),
-        "absolute": lambda y, p: np.abs(np.asarray(y, np.float64) - p),
+        "zero_one": lambda y, p: _of_targets((y != p).astype(np.float64)),
+        "squared": lambda y, p: _of_targets(np.square(y - p)),
+        "absolute": lambda y, p: _of_targets(np.abs(y - p)),
     }
-    if loss not in losses:
+    if not isinstance(loss, str) or loss not in losses:
         raise ParameterError(f"loss must be one of {', '.join(map(repr, losses))}, or a callable; got {loss!r}.")
     return losses[loss]
+
+
+def _of_targets(losses: Array) -> Array:
+    """Mean loss of each row over the targets."""
+    return losses if losses.ndim == 1 else np.asarray(losses.reshape(len(losses), -1).mean(axis=1))
+
+
+def _as_numbers(y: Any) -> Array:
+    try:
+        return np.asarray(y).astype(np.float64)
+    except (TypeError, ValueError):
+        raise DataError("y holds labels, whose differences are not defined: use loss='zero_one'.") from None
+
+
+def _shaped(predicted: Any, truth: Array) -> Array:
+    """Predictions in the shape of the true values, so that y of shape (n, 1) is one target."""
+    found = np.asarray(predicted)
+    return found.reshape(truth.shape) if found.size == truth.size else found
 
 
 def _checked(values: Any, n: int) -> Array:
@@ -172,19 +193,18 @@ def _checked(values: Any, n: int) -> Array:
 
 
 def _resampled(
-    estimator: Any, X: Any, y: Any, loss: Loss, rng: np.random.Generator, n_resamples: int
+    estimator: Any, X: Any, y: Any, truth: Array, loss: Loss, rng: np.random.Generator, n_resamples: int
 ) -> tuple[Array, Array]:
     """Return the losses of the out-of-bag rows (NaN for others) and the numbers of copies, one row per resample."""
     n = count_rows(X)
     losses, copies = np.full((n_resamples, n), np.nan), np.zeros((n_resamples, n), np.int64)
-    truth = np.asarray(y)
-    labels = np.unique(truth) if is_classifier(estimator) else None
+    has_classes = is_classifier(estimator) and truth.ndim == 1 and len(np.unique(truth)) > 1
     for b in range(n_resamples):
-        rows = _drawn(rng, n, truth if labels is not None and len(labels) > 1 else None)
+        rows = _drawn(rng, n, truth if has_classes else None)
         copies[b] = np.bincount(rows, minlength=n)
         left_out = np.flatnonzero(copies[b] == 0)
         model = clone(estimator).fit(take_rows(X, rows), take_rows(y, rows))
-        losses[b, left_out] = loss(truth[left_out], np.asarray(model.predict(take_rows(X, left_out))))
+        losses[b, left_out] = loss(truth[left_out], _shaped(model.predict(take_rows(X, left_out)), truth[left_out]))
     return losses, copies
 
 
@@ -198,15 +218,33 @@ def _drawn(rng: np.random.Generator, n: int, labels: Array | None) -> Array:
 
 def _no_information(name: Any, loss: Loss, y: Array, predicted: Array) -> float:
     """Equation (4): the error if y were independent of x."""
-    n = len(y)
-    if isinstance(name, str) and name == "zero_one":
-        values, counts = np.unique(predicted, return_counts=True)
-        hits = sum(float(np.mean(y == value)) * int(count) for value, count in zip(values, counts, strict=True))
-        return 1.0 - hits / n
-    if isinstance(name, str) and name == "squared":
-        y = np.asarray(y, np.float64)
-        return float(y.var() + predicted.var() + (y.mean() - predicted.mean()) ** 2)
-    return float(np.mean([np.mean(loss(y, np.full(n, one, predicted.dtype))) for one in predicted]))
+    if isinstance(name, str):
+        of_target = {"zero_one": _mismatch, "squared": _mean_square, "absolute": _mean_distance}[name]
+        targets = zip(y.reshape(len(y), -1).T, predicted.reshape(len(y), -1).T, strict=True)
+        return float(np.mean([of_target(*one) for one in targets]))
+    values, counts = np.unique(predicted, axis=0, return_counts=True)
+    losses = [np.mean(loss(y, np.broadcast_to(one, y.shape).copy())) for one in values]
+    return float(np.average(losses, weights=counts))
+
+
+def _mismatch(y: Array, p: Array) -> float:
+    """Share of all pairs (i, j) with y_i != p_j."""
+    values, counts = np.unique(p, return_counts=True)
+    return 1.0 - sum(float(np.mean(y == one)) * int(count) for one, count in zip(values, counts, strict=True)) / len(p)
+
+
+def _mean_square(y: Array, p: Array) -> float:
+    """Mean of (y_i - p_j)^2 over all pairs."""
+    return float(y.var() + p.var() + (y.mean() - p.mean()) ** 2)
+
+
+def _mean_distance(y: Array, p: Array) -> float:
+    """Mean of |y_i - p_j| over all pairs, from sums of the sorted y: for each p_j those below it and those above."""
+    y = np.sort(y)
+    sums = np.concatenate([[0.0], np.cumsum(y)])
+    below = np.searchsorted(y, p)
+    distances = p * below - sums[below] + (sums[-1] - sums[below]) - p * (len(y) - below)
+    return float(distances.mean() / len(y))
 
 
 def _estimate(kind: str, losses: Array, copies: Array, err: float, gamma: float) -> BootstrapError:
@@ -223,8 +261,9 @@ def _estimate(kind: str, losses: Array, copies: Array, err: float, gamma: float)
     overfits = capped > err and gamma > err
     ratio = min((capped - err) / (gamma - err), 1.0) if overfits else 0.0
     weight = {"out_of_bag": 1.0, "632": 0.632, "632+": 0.632 / (1 - 0.368 * ratio)}[kind]
-    used = capped if kind == "632+" and overfits else out_of_bag
-    estimate = (1 - weight) * err + weight * used
+    estimate = (1 - weight) * err + weight * out_of_bag
+    if kind == "632+":
+        estimate = 0.368 * err + 0.632 * out_of_bag + (weight - 0.632) * (capped - err)
     # (7); rows that were never left out have the mean error
     row_error = np.full(n, out_of_bag)
     row_error[times > 0] = by_row

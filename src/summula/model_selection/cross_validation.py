@@ -1,13 +1,14 @@
 """Cross-validation, from one pass of sums where the model allows it.
 
 Rows that all splits treat alike form a group (the folds of a k-fold). A model whose fit is a sum over rows is fitted
-once to each group; the model of a split merges those of the groups it is trained on,
+once to each group; the model of a split is solved from the sums of the groups it is trained on,
 
     training sums of split s = sum over the groups g that s is trained on of (sums of g)                         (1)
 
 so k folds cost one pass over the rows instead of k - 1, and the scores are those of refitting, up to rounding. With the
-merged models of all groups before, and all groups after, each group, k folds need 3 k merges. Whatever cannot be merged
-(other estimators, sums that have lost digits, splits that repeat rows) is fitted split by split by scikit-learn.
+sums of all groups before, and all groups after, each group, k folds need 3 k additions and k solves. Whatever cannot be
+merged (other estimators, sums that have lost digits, splits that repeat rows) is fitted split by split by scikit-learn,
+and so are small data, where reading the rows takes less time than a solve.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
@@ -30,13 +32,17 @@ from summula.core.errors import AccuracyWarning
 from summula.core.estimator.additive import AdditiveEstimator
 from summula.linear_model.cross_validation.folds import Batch, batches_of
 from summula.linear_model.least_squares.model import LeastSquaresModel
-from summula.model_selection.row_selection import indexable, take_rows
+from summula.model_selection.row_selection import check_rows_in_memory, indexable, take_rows
 
-__all__ = ["cross_val_score", "cross_validate"]
+__all__ = ["Options", "cross_val_score", "cross_validate", "may_merge", "scores_from_groups"]
 
 _MOST_GROUPS = 64  # groups of rows that are fitted together
 _SMALLEST = {"float64": 1e-9, "float32": 1e-3}  # eigenvalue of the correlations from which sums of products suffice
 _FEWEST_ROWS = 2  # mean number of rows per group from which merging is worth it
+_FEWEST_SAVED = 200_000  # values per split that merging need not read, from which it is worth it: about 1 ms
+_COLUMNS = 100  # of least squares, from which a solve takes longer than that: as long as 20 rows per column to sum
+
+Split = tuple[Any, Any]
 
 
 class Options(NamedTuple):
@@ -56,14 +62,20 @@ def cross_validate(
     groups: Any = None,
     scoring: Any = None,
     cv: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
     params: dict[str, Any] | None = None,
-    **options: Any,
+    pre_dispatch: Any = "2*n_jobs",
+    return_train_score: bool = False,
+    return_estimator: bool = False,
+    return_indices: bool = False,
+    error_score: Any = np.nan,
 ) -> dict[str, Any]:
     """Evaluate an estimator by cross-validation.
 
     Estimators with `merge` (least squares, naive Bayes, discriminants, ...) are fitted to each fold once, and the
-    models of the splits are merged from these; others are refitted for each split, by scikit-learn. The scores are
-    those of refitting, up to rounding.
+    models of the splits are computed from the sums of these; others, and small data, are refitted for each split, by
+    scikit-learn. The scores are those of refitting, up to rounding.
 
     Parameters
     ----------
@@ -78,11 +90,18 @@ def cross_validate(
         Scorer or scorers, as in scikit-learn; by default the estimator's `score`.
     cv : int, splitter or iterable, optional
         As in scikit-learn; 5 folds by default, stratified for classifiers.
+    n_jobs : int, optional
+        Number of parallel fits, of estimators that are refitted for each split.
+    verbose : int, default=0
+        Verbosity of such fits.
     params : dict, optional
-        Parameters of `fit`, such as `sample_weight`.
-    **options
-        `n_jobs`, `verbose`, `pre_dispatch`, `return_train_score`, `return_estimator`, `return_indices` and
-        `error_score`, as in scikit-learn.
+        Parameters of `fit`, such as `sample_weight`; with metadata routing also those of the splitter and the scorer.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Number of jobs dispatched at a time.
+    return_train_score, return_estimator, return_indices : bool, default=False
+        Whether to return scores on the training rows, the fitted estimators, and the row numbers of the splits.
+    error_score : "raise" or number, default=nan
+        Score of a split whose fit fails; "raise" raises the error.
 
     Returns
     -------
@@ -98,29 +117,45 @@ def cross_validate(
     >>> cross_validate(LinearRegression(), X, y, cv=5)["test_score"].round(2)
     array([0.43, 0.52, 0.48, 0.43, 0.55])
     """
-    X, y = indexable(X), None if y is None else indexable(y, "y")
-    given = {"groups": groups, "scoring": scoring, "cv": cv, "params": params, **options}
-    if _may_merge(estimator, params, options):
-        splits = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups))
-        asked = [bool(options.get(f"return_{name}", False)) for name in ("train_score", "estimator", "indices")]
-        found = _from_groups(estimator, X, y, splits, params or {}, Options(scoring, *asked))
+    check_rows_in_memory(X, y)
+    if may_merge(estimator, params):
+        rows, target = indexable(X), None if y is None else indexable(y, "y")
+        splits = list(check_cv(cv, target, classifier=is_classifier(estimator)).split(rows, target, groups))
+        options = Options(scoring, return_train_score, return_estimator, return_indices)
+        found = scores_from_groups(estimator, rows, target, splits, params or {}, options)
         if found is not None:
             return found
-        given["cv"] = splits  # random splitters would draw others
-    return dict(_refit_each_split(estimator, X, y, **given))
+        cv = splits  # random splitters would draw others
+    found = _refit_each_split(
+        estimator, X, y, groups=groups, scoring=scoring, cv=cv, n_jobs=n_jobs, verbose=verbose, params=params,
+        pre_dispatch=pre_dispatch, return_train_score=return_train_score, return_estimator=return_estimator,
+        return_indices=return_indices, error_score=error_score,
+    )  # fmt: skip
+    return dict(found)
 
 
-def cross_val_score(estimator: Any, X: Any, y: Any = None, *, scoring: Any = None, **options: Any) -> NDArray[Any]:
+def cross_val_score(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    groups: Any = None,
+    scoring: Any = None,
+    cv: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    params: dict[str, Any] | None = None,
+    pre_dispatch: Any = "2*n_jobs",
+    error_score: Any = np.nan,
+) -> NDArray[Any]:
     """Compute the test scores of a cross-validation; see `cross_validate`.
 
     Parameters
     ----------
-    estimator, X, y
+    estimator, X, y, groups, cv, n_jobs, verbose, params, pre_dispatch, error_score
         As in `cross_validate`.
     scoring : str or callable, optional
         One scorer.
-    **options
-        `groups`, `cv`, `params`, `n_jobs`, `verbose`, `pre_dispatch` and `error_score`.
 
     Returns
     -------
@@ -134,45 +169,63 @@ def cross_val_score(estimator: Any, X: Any, y: Any = None, *, scoring: Any = Non
     >>> cross_val_score(GaussianNB(), *load_iris(return_X_y=True), cv=3).round(2)
     array([0.92, 0.94, 0.96])
     """
-    scorer = check_scoring(estimator, scoring=scoring)
-    return np.asarray(cross_validate(estimator, X, y, scoring={"score": scorer}, **options)["test_score"])
+    found = cross_validate(
+        estimator, X, y, groups=groups, scoring={"score": check_scoring(estimator, scoring=scoring)}, cv=cv,
+        n_jobs=n_jobs, verbose=verbose, params=params, pre_dispatch=pre_dispatch, error_score=error_score,
+    )  # fmt: skip
+    return np.asarray(found["test_score"])
 
 
-def _may_merge(estimator: Any, params: dict[str, Any] | None, options: dict[str, Any]) -> bool:
-    """Whether the models of the splits can be merged as far as estimator and arguments say."""
-    known = {"n_jobs", "verbose", "pre_dispatch", "return_train_score", "return_estimator", "return_indices"}
+def may_merge(estimator: Any, params: dict[str, Any] | None = None) -> bool:
+    """Return whether the models of the splits can be merged, as far as estimator and arguments say."""
     return (
         isinstance(estimator, AdditiveEstimator)
         and not sklearn.get_config()["enable_metadata_routing"]
-        and set(options) <= known | {"error_score"}
         and set(params or {}) <= {"sample_weight"}
     )
 
 
-def _from_groups(
-    estimator: Any, X: Any, y: Any, splits: Sequence[tuple[Any, Any]], params: dict[str, Any], options: Options
+def scores_from_groups(
+    estimator: Any, X: Any, y: Any, splits: Sequence[Split], params: dict[str, Any], options: Options
 ) -> dict[str, Any] | None:
     """Cross-validate by merging; None if that is not possible, or not worth it."""
-    n = X.shape[0]
     try:
-        batches = batches_of(splits, n, _MOST_GROUPS)
-        trained = sum(len(np.arange(n)[np.asarray(train)]) for train, _ in splits)
-        worth = len(batches) * n < trained and all(n >= _FEWEST_ROWS * batch.n_groups for batch in batches)
-        if not worth or any((batch.train > 1).any() for batch in batches):
+        batches = batches_of(splits, X.shape[0], _MOST_GROUPS)
+        if not _is_worth_it(X, batches, _fewest_saved(estimator, X)):
             return None
-        rows = iter(splits)
-        results: list[dict[str, Any]] = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of folds that are fitted alone
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             warnings.simplefilter("error", AccuracyWarning)
             merged = [model for batch in batches for model in _models(estimator, X, y, params, batch)]
         if any(_has_lost_digits(model) for model, _ in merged):
             return None
-        for model, seconds in merged:
-            results.append(_scored(model, X, y, next(rows), options) | {"fit_time": seconds})
+        results = [
+            _scored(model, X, y, split, options) | {"fit_time": seconds}
+            for (model, seconds), split in zip(merged, splits, strict=True)
+        ]
     except Exception:  # refitting gives the result, or the message that belongs to the error
         return None
+    for one in caught:
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     return _collected(results, splits, options)
+
+
+def _fewest_saved(estimator: Any, X: Any) -> float:
+    """Values per split that take as long to sum as what merging adds: overhead, or a second solve of least squares."""
+    solves = isinstance(estimator, LeastSquaresModel) and not issparse(X)
+    return _FEWEST_SAVED * max(1.0, (X.shape[1] / _COLUMNS) ** 2 if solves else 1.0)
+
+
+def _is_worth_it(X: Any, batches: Sequence[Batch], least: float) -> bool:
+    """Whether no split repeats rows, and merging saves the reading of at least so many values per split."""
+    n, values = X.shape[0], (X.nnz if issparse(X) else X.shape[0] * X.shape[1])
+    if any((batch.train > 1).any() or n < _FEWEST_ROWS * batch.n_groups for batch in batches):
+        return False
+    sizes = [np.bincount(batch.of(0, n), minlength=batch.n_groups) for batch in batches]
+    trained = sum(int((batch.train @ size).sum()) for batch, size in zip(batches, sizes, strict=True))
+    n_splits = sum(len(batch.train) for batch in batches)
+    saved = (trained - len(batches) * n) * (values / n)
+    return bool(saved > max(0, least * n_splits))
 
 
 def _has_lost_digits(model: Any) -> bool:
@@ -200,14 +253,9 @@ class Timed(NamedTuple):
 def _models(estimator: Any, X: Any, y: Any, params: dict[str, Any], batch: Batch) -> list[Timed]:
     """Equation (1): the model of each split of a batch."""
     start = time.perf_counter()
-    labels = batch.of(0, batch.n_rows)
-    weight = params.get("sample_weight")
-    fitted = []
-    for group in range(batch.n_groups):
-        rows = np.flatnonzero(labels == group)
-        given = {} if weight is None else {"sample_weight": np.asarray(weight)[rows]}
-        target = () if y is None else (take_rows(y, rows),)
-        fitted.append(clone(estimator).fit(take_rows(X, rows), *target, **given))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of groups that are fitted alone
+        fitted = _fitted_groups(estimator, X, y, params.get("sample_weight"), batch)
     before, after = _running(fitted), _running(fitted[::-1])
     shared = (time.perf_counter() - start) / len(batch.train)
     found = []
@@ -217,35 +265,54 @@ def _models(estimator: Any, X: Any, y: Any, params: dict[str, Any], batch: Batch
     return found
 
 
+def _fitted_groups(estimator: Any, X: Any, y: Any, weight: Any, batch: Batch) -> list[Any]:
+    """The models of the groups, each fitted alone."""
+    labels = batch.of(0, batch.n_rows)
+    fitted = []
+    for group in range(batch.n_groups):
+        rows = np.flatnonzero(labels == group)
+        given = {} if weight is None else {"sample_weight": np.asarray(weight)[rows]}
+        target = () if y is None else (take_rows(y, rows),)
+        fitted.append(clone(estimator).fit(take_rows(X, rows), *target, **given))
+    return fitted
+
+
 def _running(models: Sequence[Any]) -> list[Any]:
-    """The merged models of the first 1, 2, ... models."""
+    """Models with the sums of the first 1, 2, ... models, not solved."""
     found = [models[0]]
     for model in models[1:]:
-        found.append(copy.deepcopy(found[-1]).merge(model))
+        found.append(copy.copy(found[-1]))
+        found[-1]._add_sums(model)
     return found
 
 
 def _merged(fitted: list[Any], before: list[Any], after: list[Any], used: NDArray[np.bool_]) -> Any:
-    """The merged model of the groups in use: a leading run, a trailing run, and single groups between them."""
+    """The model of the groups in use: a leading run, a trailing run, and single groups between them."""
     n = len(used)
+    if used.sum() == 1:
+        return copy.copy(fitted[int(np.argmax(used))])
     lead = n if used.all() else int(np.argmin(used))
     trail = 0 if lead == n else int(np.argmin(used[::-1]))
     parts = [before[lead - 1]] if lead else []
     parts += [fitted[g] for g in range(lead, n - trail) if used[g]]
     parts += [after[trail - 1]] if trail else []
-    model = copy.deepcopy(parts[0])
+    model = copy.copy(parts[0])
     for part in parts[1:]:
-        model.merge(part)
+        model._add_sums(part)
+    model._use_sums(model._sums_or_error("merge"), False)
     return model
 
 
-def _scored(model: Any, X: Any, y: Any, split: tuple[Any, Any], options: Options) -> dict[str, Any]:
+def _scored(model: Any, X: Any, y: Any, split: Split, options: Options) -> dict[str, Any]:
     """The scores of one split."""
     start = time.perf_counter()
-    scores = {f"test_{name}": value for name, value in _scores(model, X, y, split[1], options.scoring).items()}
-    found: dict[str, Any] = {"score_time": time.perf_counter() - start, **scores}
-    if options.return_train_score:
-        found |= {f"train_{name}": v for name, v in _scores(model, X, y, split[0], options.scoring).items()}
+    test = _scores(model, X, y, split[1], options.scoring)
+    found: dict[str, Any] = {"score_time": time.perf_counter() - start}
+    train = _scores(model, X, y, split[0], options.scoring) if options.return_train_score else {}
+    for name, value in test.items():
+        found[f"test_{name}"] = value
+        if options.return_train_score:
+            found[f"train_{name}"] = train[name]
     if options.return_estimator:
         found["estimator"] = model
     return found
@@ -261,7 +328,7 @@ def _scores(model: Any, X: Any, y: Any, rows: Any, scoring: Any) -> dict[str, An
     return {name: float(value) for name, value in found.items()}
 
 
-def _collected(results: list[dict[str, Any]], splits: Sequence[tuple[Any, Any]], options: Options) -> dict[str, Any]:
+def _collected(results: list[dict[str, Any]], splits: Sequence[Split], options: Options) -> dict[str, Any]:
     """scikit-learn's dictionary."""
     found: dict[str, Any] = {name: np.array([one[name] for one in results]) for name in ("fit_time", "score_time")}
     if options.return_estimator:

@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.model_selection import learning_curve as _learning_curve
+from sklearn.model_selection import validation_curve as _refit_each_value
 
 from summula import plotting
 from summula.core.docstrings import inherit_docs
-from summula.core.errors import ParameterError
-from summula.model_selection.cross_validation import cross_validate
-from summula.model_selection.row_selection import indexable
+from summula.core.errors import DataError, ParameterError
+from summula.model_selection.cross_validation import Options, may_merge, scores_from_groups
+from summula.model_selection.row_selection import check_rows_in_memory, indexable
 from summula.plotting.style import AXES
 
 __all__ = ["LearningCurve", "ValidationCurve", "learning_curve", "validation_curve"]
@@ -56,10 +57,22 @@ class ValidationCurve:
     def __iter__(self) -> Iterator[Array]:
         return iter((self.train_scores, self.test_scores))
 
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, place: Any) -> Any:
+        return tuple(self)[place]
+
     @property
     def best_index(self) -> int:
-        """Place of the best mean test score; of equal ones the first."""
-        return int(np.nanargmax(self.test_scores.mean(axis=1)))
+        """Place of the best mean test score; of equal ones the first. Values with failed fits (NaN) do not count."""
+        mean = self.test_scores.mean(axis=1)
+        if np.isnan(mean).all():
+            raise DataError(
+                f"No value of {self.param_name!r} has a test score on every split: all fits failed, or the score is "
+                "undefined for the splits; pass error_score='raise' for the error."
+            )
+        return int(np.nanargmax(mean))
 
     @property
     def best(self) -> Any:
@@ -98,7 +111,20 @@ class ValidationCurve:
 
 
 def validation_curve(
-    estimator: Any, X: Any, y: Any = None, *, param_name: str, param_range: Any, cv: Any = None, **options: Any
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    param_name: str,
+    param_range: Any,
+    groups: Any = None,
+    cv: Any = None,
+    scoring: Any = None,
+    n_jobs: int | None = None,
+    pre_dispatch: Any = "all",
+    verbose: int = 0,
+    error_score: Any = np.nan,
+    params: dict[str, Any] | None = None,
 ) -> ValidationCurve:
     """Compute training and test scores for every value of a parameter.
 
@@ -111,10 +137,14 @@ def validation_curve(
         Name of the parameter, as in `set_params`.
     param_range : array-like
         Its values.
+    groups : array-like of shape (n_samples,), optional
+        Group of each row, for splitters that use it.
     cv : int, splitter or iterable, optional
         As in `cross_validate`; all values are scored on the same splits.
-    **options
-        `scoring` (one scorer), `groups`, `params`, `n_jobs` and `error_score` of `cross_validate`.
+    scoring : str or callable, optional
+        One scorer; by default the estimator's `score`.
+    n_jobs, pre_dispatch, verbose, error_score, params
+        As in `cross_validate`.
 
     Returns
     -------
@@ -141,34 +171,59 @@ def validation_curve(
     values = list(param_range)
     if not values:
         raise ParameterError("param_range is empty: give the values of the parameter.")
+    if isinstance(scoring, list | tuple | set | dict):
+        raise ParameterError("A validation curve has one score: give scoring as a name or a callable.")
+    check_rows_in_memory(X, y)
+    options: dict[str, Any] = {
+        "groups": groups, "scoring": scoring, "n_jobs": n_jobs, "pre_dispatch": pre_dispatch, "verbose": verbose,
+        "error_score": error_score, "params": params,
+    }  # fmt: skip
+    if not may_merge(estimator, params):
+        scores = _refit_each_value(estimator, X, y, param_name=param_name, param_range=values, cv=cv, **options)
+        return ValidationCurve(param_name, values, *scores)
     X, y = indexable(X), None if y is None else indexable(y, "y")
-    splits = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, options.get("groups")))
-    results = []
+    options["cv"] = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups))
+    train, test = [], []
     for value in values:
         model = clone(estimator).set_params(**{param_name: value})
-        results.append(cross_validate(model, X, y, cv=splits, return_train_score=True, **options))
-    if "test_score" not in results[0]:
-        raise ParameterError("A validation curve has one score: give scoring as a name or a callable.")
-    train, test = (np.array([one[name] for one in results]) for name in ("train_score", "test_score"))
-    return ValidationCurve(param_name, values, train, test)
+        found = scores_from_groups(model, X, y, options["cv"], params or {}, Options(scoring, True, False, False))
+        if found is None:
+            scores = _refit_each_value(estimator, X, y, param_name=param_name, param_range=[value], **options)
+            found = {"train_score": scores[0][0], "test_score": scores[1][0]}
+        train.append(found["train_score"])
+        test.append(found["test_score"])
+    return ValidationCurve(param_name, values, np.array(train), np.array(test))
 
 
 @dataclass(frozen=True)
 class LearningCurve:
     """Scores for growing numbers of training rows; unpacks into `train_sizes, train_scores, test_scores`.
 
+    With `return_times=True` it unpacks into these and `fit_times, score_times`.
+
     Attributes
     ----------
     train_sizes : ndarray of shape (n_sizes,)
     train_scores, test_scores : ndarray of shape (n_sizes, n_splits)
+    fit_times, score_times : ndarray of shape (n_sizes, n_splits), or None
+        Seconds, if they were asked for.
     """
 
     train_sizes: NDArray[np.int64]
     train_scores: Array
     test_scores: Array
+    fit_times: Array | None = None
+    score_times: Array | None = None
 
     def __iter__(self) -> Iterator[Any]:
-        return iter((self.train_sizes, self.train_scores, self.test_scores))
+        scores = (self.train_sizes, self.train_scores, self.test_scores)
+        return iter(scores if self.fit_times is None else (*scores, self.fit_times, self.score_times))
+
+    def __len__(self) -> int:
+        return 3 if self.fit_times is None else 5
+
+    def __getitem__(self, place: Any) -> Any:
+        return tuple(self)[place]
 
     @inherit_docs(AXES)
     def plot(self, ax: Any = None) -> Any:
@@ -176,7 +231,25 @@ class LearningCurve:
         return plotting.learning_curve(self.train_sizes, self.train_scores, self.test_scores, ax=ax)
 
 
-def learning_curve(estimator: Any, X: Any, y: Any = None, **options: Any) -> LearningCurve:
+def learning_curve(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    groups: Any = None,
+    train_sizes: Any = (0.1, 0.325, 0.55, 0.775, 1.0),
+    cv: Any = None,
+    scoring: Any = None,
+    exploit_incremental_learning: bool = False,
+    n_jobs: int | None = None,
+    pre_dispatch: Any = "all",
+    verbose: int = 0,
+    shuffle: bool = False,
+    random_state: Any = None,
+    error_score: Any = np.nan,
+    return_times: bool = False,
+    params: dict[str, Any] | None = None,
+) -> LearningCurve:
     """Compute training and test scores for growing numbers of training rows.
 
     Parameters
@@ -184,9 +257,18 @@ def learning_curve(estimator: Any, X: Any, y: Any = None, **options: Any) -> Lea
     estimator : estimator
     X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
     y : array-like, optional
-    **options
-        `train_sizes`, `cv`, `scoring`, `groups`, `shuffle`, `random_state`, `n_jobs` and others of
-        `sklearn.model_selection.learning_curve`, except `return_times`.
+    groups, cv, scoring, n_jobs, pre_dispatch, verbose, error_score, params
+        As in `validation_curve`.
+    train_sizes : array-like, default=(0.1, 0.325, 0.55, 0.775, 1.0)
+        Numbers of training rows, or shares of the largest possible number.
+    exploit_incremental_learning : bool, default=False
+        Whether to add the rows of each size to the model of the size before, by `partial_fit`.
+    shuffle : bool, default=False
+        Whether to shuffle the training rows before the leading ones are taken.
+    random_state : int, RandomState or None
+        Seed of the shuffle.
+    return_times : bool, default=False
+        Whether to return the times of fits and scores.
 
     Returns
     -------
@@ -202,7 +284,11 @@ def learning_curve(estimator: Any, X: Any, y: Any = None, **options: Any) -> Lea
     >>> sizes.tolist(), bool(test.mean(axis=1)[1] > test.mean(axis=1)[0])
     ([50, 350], True)
     """
-    if "return_times" in options:
-        raise ParameterError("return_times is not supported: use sklearn.model_selection.learning_curve for times.")
-    X, y = indexable(X), None if y is None else indexable(y, "y")
-    return LearningCurve(*_learning_curve(estimator, X, y, **options))
+    check_rows_in_memory(X, y)
+    found = _learning_curve(
+        estimator, X, y, groups=groups, train_sizes=train_sizes, cv=cv, scoring=scoring,
+        exploit_incremental_learning=exploit_incremental_learning, n_jobs=n_jobs, pre_dispatch=pre_dispatch,
+        verbose=verbose, shuffle=shuffle, random_state=random_state, error_score=error_score,
+        return_times=return_times, params=params,
+    )  # fmt: skip
+    return LearningCurve(*found)

@@ -9,17 +9,25 @@ import numpy as np
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError
 
-__all__ = ["count_rows", "indexable", "take_rows"]
+__all__ = ["check_rows_in_memory", "count_rows", "indexable", "take_rows"]
+
+
+def check_rows_in_memory(X: Any, y: Any = None) -> None:
+    """Raise for scans, names of columns and Dask collections."""
+    for what, values in (("X", X), ("y", y)):
+        if isinstance(values, Scan | str):
+            given = "the name of a column" if isinstance(values, str) else "a scan"
+            raise DataError(
+                f"{what} must hold rows in memory, and not be {given}: "
+                "load the rows first, for instance with pandas.read_parquet, and pass the target as an array."
+            )
+        if hasattr(values, "__dask_graph__"):
+            raise DataError(f"{what} must hold rows in memory, and not be a Dask collection: pass {what}.compute().")
 
 
 def indexable(values: Any, what: str = "X") -> Any:
-    """Return rows that `take_rows` can select from: lists become arrays; scans are refused."""
-    if isinstance(values, Scan | str):
-        given = "the name of a column" if isinstance(values, str) else "a scan"
-        raise DataError(
-            f"{what} must hold rows in memory, and not be {given}: "
-            "load the rows first, for instance with pandas.read_parquet, and pass the target as an array."
-        )
+    """Return rows that `take_rows` can select from: lists become arrays; scans and Dask collections are refused."""
+    check_rows_in_memory(*((values,) if what == "X" else (None, values)))
     return values if hasattr(values, "shape") else np.asarray(values)
 
 

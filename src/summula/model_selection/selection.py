@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, ParameterGrid, TimeSeriesSplit
 
 from summula.certification.holdout import certify
 from summula.certification.records import RiskCertificate
-from summula.core.errors import DataError, ParameterError
+from summula.core.errors import DataError, ParameterError, warn
 from summula.metrics.confidence import MetricInterval, interval
 from summula.model_selection.cross_validation import cross_val_score
 from summula.model_selection.splits import Split
@@ -41,7 +42,8 @@ class Candidate(NamedTuple):
     estimator : estimator
         Unfitted.
     score, standard_error : float
-        Mean score over the splits and its standard error; of a single validation set the error is NaN.
+        Mean score over the splits and its standard error; of a single validation set the error is NaN. A candidate
+        that could not be fitted or scored has NaN, and is not chosen.
     """
 
     name: str
@@ -64,6 +66,8 @@ class Selection:
     test : RiskCertificate or MetricInterval
         Error rate of a classifier, or root mean squared error of a regressor, on the test rows, with bounds.
     split : Split
+    n_test_uses : int
+        How often the test rows had been handed out by then, this use included; 1 unless a `Split` was used before.
     """
 
     best_name: str
@@ -71,6 +75,7 @@ class Selection:
     table: list[Candidate]
     test: RiskCertificate | MetricInterval
     split: Split
+    n_test_uses: int = 1
 
     @property
     def verdict(self) -> str:
@@ -87,7 +92,10 @@ class Selection:
                 f"(confidence {100 * found.confidence:g} %)"
             )
         what = f"chosen from {len(self.table)} candidates" if len(self.table) > 1 else "fitted"
-        seen = f"observed {found.estimate:.4g} on {n:,} test rows, used once."
+        uses = "used once" if self.n_test_uses == 1 else (
+            f"used {self.n_test_uses} times: if the candidates depend on the earlier uses, the error is optimistic"
+        )  # fmt: skip
+        seen = f"observed {found.estimate:.4g} on {n:,} test rows, {uses}."
         return f"{self.best_name}, {what} without the test rows: {words}; {seen}"
 
     def __str__(self) -> str:
@@ -121,7 +129,7 @@ def select(
         `one_standard_error` list simple candidates first.
     X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), or Split
         A `Split` brings its own rows (y is then None); its validation rows are used instead of `cv` if it has any.
-    y : array-like of shape (n_samples,)
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
     cv : int, splitter or iterable, default=5
         Cross-validation on the rows that are not for the test; a number means folds of whole groups where there are
         groups, and folds in order of time for ordered rows.
@@ -163,11 +171,12 @@ def select(
         if y is None:
             raise DataError("select needs the targets y, to choose by validation error.")
         split = Split(X, y, test=test_size, **options)
-    table = [_judged(name, model, split, cv, scoring) for name, model in listed]
+    table = _table(listed, split, cv, scoring)
     best = _chosen(table, one_standard_error)
     rows = split.development() if refit else split.train()
     model = clone(best.estimator).fit(rows.X, rows.y)
-    return Selection(best.name, model, table, _tested(model, split, delta), split)
+    tested = _tested(model, split, delta)
+    return Selection(best.name, model, table, tested, split, split.n_test_uses)
 
 
 def _expanded(candidates: Any) -> Iterator[tuple[str, Any]]:
@@ -193,6 +202,22 @@ def _is_grid(candidate: Any) -> bool:
     return isinstance(candidate, tuple) and len(candidate) == 2 and isinstance(candidate[1], Mapping | list)
 
 
+def _table(listed: list[tuple[str, Any]], split: Split, cv: Any, scoring: Any) -> list[Candidate]:
+    """Score all candidates; warn about those that fail, unless all do."""
+    table, failures = [], []
+    for name, model in listed:
+        try:
+            table.append(_judged(name, model, split, cv, scoring))
+        except Exception as error:
+            failures.append((name, error))
+            table.append(Candidate(name, model, math.nan, math.nan))
+    if len(failures) == len(listed):
+        raise failures[0][1]
+    for name, failure in failures:
+        warn(f"Candidate {name} cannot be chosen, since it failed: {failure}", FitFailedWarning)
+    return table
+
+
 def _judged(name: str, model: Any, split: Split, cv: Any, scoring: Any) -> Candidate:
     """Score a candidate on the validation rows, or by cross-validation."""
     if len(split.validation_indices):
@@ -204,7 +229,7 @@ def _judged(name: str, model: Any, split: Split, cv: Any, scoring: Any) -> Candi
     groups = None if split.groups is None else split.groups[split.development_indices]
     if isinstance(cv, int) and (groups is not None or split.ordered):
         cv = GroupKFold(cv) if groups is not None else TimeSeriesSplit(cv)
-    scores = cross_val_score(model, rows.X, rows.y, cv=cv, scoring=scoring, groups=groups)
+    scores = cross_val_score(model, rows.X, rows.y, cv=cv, scoring=scoring, groups=groups, error_score="raise")
     error = float(scores.std(ddof=1)) / math.sqrt(len(scores)) if len(scores) > 1 else math.nan
     return Candidate(name, model, float(scores.mean()), error)
 
@@ -213,9 +238,7 @@ def _chosen(table: list[Candidate], one_standard_error: bool) -> Candidate:
     """Equation (1)."""
     scores = np.array([one.score for one in table])
     if np.isnan(scores).all():
-        raise DataError(
-            "No candidate has a validation score: all fits failed, or the score is undefined for the folds."
-        )
+        raise DataError("No candidate has a validation score: the score is undefined for the folds.")
     best = table[int(np.nanargmax(scores))]
     if not one_standard_error:
         return best
@@ -231,10 +254,10 @@ def _tested(model: Any, split: Split, delta: float) -> RiskCertificate | MetricI
     if is_classifier(model):
         return certify(model, rows.X, rows.y, delta=delta, groups=groups)
     y, predicted = np.asarray(rows.y), np.asarray(model.predict(rows.X))
-    if groups is None:
+    if groups is None and y.ndim == 1:
         return interval("rmse", y, predicted, confidence=1 - 2 * delta)
-    squares = (y - predicted) ** 2
-    names, codes = np.unique(groups, return_inverse=True)
+    squares = ((y - predicted.reshape(y.shape)) ** 2).reshape(len(y), -1).mean(axis=1)  # over several targets
+    names, codes = np.unique(np.arange(len(y)) if groups is None else groups, return_inverse=True)
     totals, sizes = np.bincount(codes, weights=squares), np.bincount(codes)
     found = interval(
         lambda total, size: math.sqrt(total.sum() / size.sum()), totals, sizes, confidence=1 - 2 * delta, method="bca"

@@ -37,7 +37,7 @@ class Split:
     Parameters
     ----------
     X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,)
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
     test : float, default=0.2
         Share of the rows (or of the groups) for the test.
     validation : float, default=0.0
@@ -166,11 +166,28 @@ def _units(groups: Any, n: int) -> tuple[int, Places]:
 
 def _strata(y: Any, stratify: Any) -> Places | None:
     """Return the class of each row, or None."""
+    if not isinstance(stratify, bool | np.bool_) and not (isinstance(stratify, str) and stratify == "auto"):
+        raise ParameterError(
+            "stratify must be True, False or 'auto', and takes the classes from y; "
+            f"got {stratify if np.ndim(stratify) == 0 else type(stratify).__name__!r}."
+        )
     values = np.asarray(y)
-    if stratify == "auto":
-        stratify = values.ndim == 1 and type_of_target(values) in ("binary", "multiclass")
-        stratify = stratify and (values.dtype.kind != "f" or len(np.unique(values)) <= _MOST_CLASSES)
-    return np.unique(values, return_inverse=True)[1] if stratify else None
+    if isinstance(stratify, str):
+        numbers = values.dtype.kind in "fc"
+        stratify = values.ndim == 1 and not (numbers and not np.isfinite(values).all())
+        stratify = stratify and (not numbers or len(np.unique(values)) <= _MOST_CLASSES)
+        stratify = stratify and (values.dtype.kind == "O" or type_of_target(values) in ("binary", "multiclass"))
+    if not stratify:
+        return None
+    if values.ndim != 1:
+        raise ParameterError(f"stratify=True needs one label per row; y has shape {values.shape}: use stratify=False.")
+    try:
+        return np.unique(values, return_inverse=True)[1]
+    except TypeError:
+        raise DataError(
+            "y has missing labels, or mixes types that cannot be ordered, such as text and None: drop such rows, or "
+            "use one type."
+        ) from None
 
 
 def _divided(order: Places, labels: Places | None, test: float, validation: float) -> list[Places]:

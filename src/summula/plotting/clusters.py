@@ -10,19 +10,28 @@ from numpy.typing import NDArray
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
-from summula.plotting.style import AXES, INK, axes, check_installed, colour, dress, keyed, marker
+from summula.plotting.style import AXES, INK, axes, beside, check_installed, colour, dress, keyed, marker
 
-__all__ = ["cluster_regions"]
+__all__ = ["cluster_histogram", "cluster_regions"]
 
 Array = NDArray[Any]
 
 _GRID = 240
+_FEW = 5  # number of entries of the legend up to which it is placed on the axes
+_MANY = 1_000  # rows above which a free place for the legend is searched too slowly
 _BORDER = 0.06  # around the rows, relative to their range
 
 
 @inherit_docs(AXES)
 def cluster_regions(
-    X: Any, labels: Any, centers: Any = None, *, names: Sequence[str] = ("x0", "x1"), ax: Any = None
+    X: Any,
+    labels: Any,
+    centers: Any = None,
+    *,
+    names: Sequence[str] = ("x0", "x1"),
+    title: str = "",
+    regions: bool = True,
+    ax: Any = None,
 ) -> Any:
     """Plot rows in the colours of their clusters, and the region nearest to each centre.
 
@@ -35,6 +44,9 @@ def cluster_regions(
         Centres; the points nearest to each are shaded in its colour.
     names : two str, default=("x0", "x1")
         Names of the columns.
+    title : str, default=""
+    regions : bool, default=True
+        Whether the points nearest to each centre are shaded; not in a plane of more columns, where others may be.
 
     Examples
     --------
@@ -54,7 +66,7 @@ def cluster_regions(
         )
     ax = axes(ax)
     middle = None if centers is None else np.asarray(centers, np.float64)
-    if middle is not None:
+    if middle is not None and regions:
         _shade(ax, rows, middle)
     for k in range(int(clusters.max()) + 1):
         count = int((clusters == k).sum())
@@ -67,8 +79,51 @@ def cluster_regions(
         for k, centre in enumerate(middle):
             look = {"ms": 9, "mfc": colour(k), "mec": INK, "mew": 1.2, "ls": "none", "zorder": 3}
             ax.plot(*centre, marker=marker(k), **look)
-    dress(ax, *names)
-    keyed(ax, corner="best")
+    dress(ax, names[0], names[1], title)
+    keyed(ax, corner="best" if len(rows) <= _MANY else "upper right")
+    if len(ax.get_legend().get_texts()) > _FEW:
+        beside(ax)
+    return ax
+
+
+@inherit_docs(AXES)
+def cluster_histogram(x: Any, labels: Any, centers: Any = None, *, name: str = "x0", ax: Any = None) -> Any:
+    """Plot a histogram of one column, coloured by cluster, and the centres.
+
+    Parameters
+    ----------
+    x : array-like of shape (n_samples,)
+    labels : array-like of int of shape (n_samples,)
+        Cluster of each row.
+    centers : array-like of shape (n_clusters,), optional
+        Centres, drawn as lines.
+    name : str, default="x0"
+        Name of the column.
+
+    Examples
+    --------
+    >>> from matplotlib import pyplot
+    >>> from summula.plotting import cluster_histogram
+    >>> ax = cluster_histogram([0.0, 1.0, 5.0], [0, 0, 1], [0.5, 5.0])
+    >>> ax.get_ylabel(), len(ax.lines)
+    ('rows', 2)
+    >>> pyplot.close(ax.figure)
+    """
+    check_installed()
+    values, clusters = np.asarray(x, np.float64), np.asarray(labels)
+    if values.ndim != 1 or clusters.shape != values.shape or not len(values):
+        raise DataError(f"x has shape {values.shape} and labels {clusters.shape}; expected one of each per row.")
+    count = int(clusters.max()) + 1
+    parts = [values[clusters == k] for k in range(count)]
+    words = [f"cluster {k}: {len(part)} row{'s' * (len(part) != 1)}" for k, part in enumerate(parts)]
+    ax = axes(ax)
+    edges = np.histogram_bin_edges(values, bins="sqrt")
+    ax.hist(parts, bins=edges, stacked=True, color=[colour(k) for k in range(count)], label=words)
+    for centre in () if centers is None else np.ravel(centers):
+        ax.axvline(centre, color=INK, lw=1.2, ls="--", zorder=3)
+    dress(ax, name, "rows")
+    keyed(ax)
+    beside(ax)
     return ax
 
 

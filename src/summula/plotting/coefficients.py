@@ -9,7 +9,7 @@ import numpy as np
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
-from summula.plotting.style import AXES, GREY, axes, check_installed, colour, dress, keyed
+from summula.plotting.style import AXES, GREY, axes, beside, check_installed, colour, dress, key_text, keyed
 
 __all__ = ["coefficient_paths"]
 
@@ -64,13 +64,16 @@ def coefficient_paths(
         if j not in largest:
             ax.plot(alphas, row, color=GREY, linewidth=0.6, alpha=0.6)
     for k, j in enumerate(largest):
-        ax.plot(alphas, coefs[j], color=colour(k), linewidth=1.5, label=labels[j])
+        ax.plot(alphas, coefs[j], color=colour(k), linewidth=1.5, label=key_text(labels[j]))
     ax.set_xscale("log")
-    ax.set_xlim(alphas.max(), alphas.min())
+    ends = [float(alphas.max()), float(alphas.min())]
+    if chosen is not None and chosen > 0:  # with a margin, if it is outside of the path
+        ends = [max(ends[0], 1.2 * chosen) if chosen > ends[0] else ends[0], min(ends[1], chosen)]
+    ax.set_xlim(*ends)
     if chosen is not None:
         ax.axvline(chosen, color=GREY, linewidth=1.0, linestyle="--", label=f"alpha = {chosen:.3g}")
     dress(ax, "alpha", "coefficient")
     if largest or chosen is not None:
-        keyed(ax, corner="upper left")
-        ax.get_legend().set_bbox_to_anchor((1.0, 1.0))  # beside the axes: lines fill them
+        keyed(ax)
+        beside(ax)  # lines fill the axes
     return ax

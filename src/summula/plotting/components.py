@@ -8,7 +8,7 @@ import numpy as np
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
-from summula.plotting.style import AXES, GREY, axes, check_installed, colour, dress, keyed
+from summula.plotting.style import AXES, GREY, axes, check_installed, colour, colour_bar, dress, keyed
 
 __all__ = ["loadings", "scree"]
 
@@ -48,6 +48,7 @@ def scree(pca: Any, *, ax: Any = None) -> Any:
     squares = np.asarray(pca.singular_values_, np.float64) ** 2
     left = pca.distortion_ + squares.sum() - np.concatenate([[0.0], np.cumsum(squares)])
     ax.bar(np.arange(1, len(variance) + 1), variance, color=colour(0), width=0.7, label="explained variance")
+    ax.xaxis.get_major_locator().set_params(integer=True)
     dress(ax, "component", "explained variance")
     lost = ax.twinx()
     lost.plot(np.arange(len(left)), left, "o-", color=colour(1), ms=4, lw=1.2, label="distortion")
@@ -55,7 +56,8 @@ def scree(pca: Any, *, ax: Any = None) -> Any:
     lost.spines["right"].set_visible(True)
     lost.spines["right"].set_color(GREY)
     lost.set_ylim(bottom=0.0)
-    keyed(ax, handles=[*ax.containers[:1], *lost.lines])
+    keyed(ax, handles=[*ax.containers[:1], *lost.lines], corner="lower center", columns=2)
+    ax.get_legend().set_bbox_to_anchor((0.5, 1.0))  # above the axes: the line begins in one corner
     return ax
 
 
@@ -86,10 +88,11 @@ def loadings(model: Any, *, ax: Any = None) -> Any:
     most = float(np.abs(components).max())
     image = ax.imshow(components.T, cmap="RdBu", vmin=-most, vmax=most, aspect="auto", interpolation="nearest")
     k, d = components.shape
-    names = [str(name) for name in getattr(model, "feature_names_in_", range(d))]
+    names = [str(name) for name in getattr(model, "feature_names_in_", [f"x{j}" for j in range(d)])]
     if d <= _MOST_NAMES:
-        ax.set_yticks(np.arange(d), names)
-    ax.set_xticks(np.arange(k), [str(j + 1) for j in range(k)])
+        ax.set_yticks(np.arange(d), names, parse_math=False)
+    if k <= _MOST_NAMES:
+        ax.set_xticks(np.arange(k), [str(j + 1) for j in range(k)])
     dress(ax, "component", "column")
-    ax.figure.colorbar(image, ax=ax, label="loading")
+    colour_bar(ax, image, "loading")
     return ax

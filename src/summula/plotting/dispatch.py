@@ -8,18 +8,25 @@ imported from the models, so models of other libraries with the same attributes 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from summula.core.errors import DataError, ParameterError
+from summula.plotting.kinds import PICTURES, several
 from summula.plotting.slices import Slices
 from summula.plotting.style import check_installed
 
 __all__ = ["plot"]
 
 _MARGINS = ("LinearSVC", "PegasosSVC", "SVC")
+_REQUIRED = {  # attributes of a model that pictures need
+    **{"clusters": "cluster_centers_", "ellipses": "covariances_", "selection": "order_", "trace": "lower_bounds_"},
+    **dict.fromkeys(("confusion", "curves"), "classes_"),
+    **dict.fromkeys(("margin", "outliers"), "decision_function"),
+}
+_CATEGORICAL = ("CategoricalNB", "ID3Classifier")  # categories are not the points of a plane
 
 
 def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, ax: Any = None, **options: Any) -> Any:
@@ -28,17 +35,25 @@ def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, a
     | model | picture |
     |---|---|
     | classifiers, of two columns | regions of the classes, with levels of probability |
+    | of one column; of more | probability of each class; the confusion matrix |
     | support vector machines of two classes and columns | margin and support vectors |
-    | models of one column | the fitted mean |
+    | regressions of one column | the fitted mean |
+    | of two columns; of more | the fitted mean as colours; predicted against actual values |
     | lasso and elastic net | coefficients as functions of the penalty |
     | decision trees | the tree |
-    | forests, boosting, of more than two columns | importances of the columns |
-    | Gaussian mixtures, or a list of them | ellipses of the components, step by step |
+    | forests, boosting, filters, of more than two columns | importances of the columns |
+    | sequential feature selection | the score after each step |
+    | outlier detectors | the accepted region, or a histogram of scores |
+    | Gaussian mixtures, or a list of them | ellipses of the components, step by step; densities of one column |
     | k-means | clusters, centres and their regions |
     | PCA; factor analysis | explained variance and distortion; loadings |
     | solutions of `summula.optimize` | the path over contours of `f=`, or the convergence |
+    | solutions of `summula.mdp` | values and policy |
+    | learning and validation curves | the curves |
     | `theory.Halfspaces(2)` | all labellings of the points X |
     | `features.HOG` | the histograms of an image, `row=` |
+
+    Mixtures and clusters of more than two columns are drawn in the plane of the two largest principal components of X.
 
     Parameters
     ----------
@@ -48,8 +63,9 @@ def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, a
     y : array-like of shape (n_samples,), or name of a column of X, optional
         Targets.
     kind : str, optional
-        Another picture than the natural one: "clusters", "convergence", "ellipses", "importances", "loadings",
-        "margin", "mean", "path", "regions", "roc", "scree" or "trace".
+        Another picture than the natural one: "clusters", "confusion", "convergence", "curves", "ellipses",
+        "importances", "loadings", "margin", "mean", "outliers", "path", "predictions", "regions", "roc", "scree",
+        "selection", "surface" or "trace".
     ax : matplotlib Axes, optional
         Axes to plot on; by default new ones.
     **options : dict
@@ -77,27 +93,42 @@ def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, a
     >>> pyplot.close("all")
     """
     check_installed()
-    if kind is not None and kind not in _PICTURES:
-        raise ParameterError(f"kind must be one of {', '.join(map(repr, sorted(_PICTURES)))}; got {kind!r}.")
-    if kind is None and not isinstance(model, type):
+    if kind is not None and kind not in PICTURES:
+        raise ParameterError(f"kind must be one of {', '.join(map(repr, sorted(PICTURES)))}; got {kind!r}.")
+    if kind is not None:
+        _check_kind(model, kind)
+    elif not isinstance(model, type):
         if hasattr(model, "_plot"):
             return model._plot(X, y, ax=ax, **options)
         if callable(getattr(model, "plot", None)):
             return _own_picture(model, X, ax, options)
     kind = _natural(model, X, y, options) if kind is None else kind
-    return _PICTURES[kind](model, X, y, ax=ax, **options)
+    return PICTURES[kind](model, X, y, ax=ax, **options)
+
+
+def _check_kind(model: Any, kind: str) -> None:
+    """Raise if a picture that was asked for needs what the model does not have."""
+    attribute = _REQUIRED.get(kind)
+    for one in several(model):
+        _check_fitted(one)
+        name = type(one).__name__
+        if attribute is not None and not hasattr(one, attribute):
+            raise ParameterError(f"A picture of the kind {kind!r} needs {attribute}, which {name} does not have.")
+        if kind in ("predictions", "surface") and hasattr(one, "classes_"):
+            raise ParameterError(f"A picture of the kind {kind!r} is one of a regression, but {name} has classes.")
 
 
 def _own_picture(model: Any, X: Any, ax: Any, options: dict[str, Any]) -> Any:
-    """Call the method `plot` of a model or a result, with X for the argument that it needs, unless given by name."""
-    required = [
-        p.name for p in inspect.signature(model.plot).parameters.values() if p.default is p.empty and p.kind < 2
-    ]
-    needed = [name for name in required if name not in options]
-    if needed and X is None:
-        kind, name = type(model).__name__, needed[0]
-        raise DataError(f"The picture of {kind} needs {name}: pass it, summula.plot(model, {name}=...).")
-    return model.plot(ax=ax, **dict.fromkeys(needed[:1], X), **options)
+    """Call the method `plot` of a model or a result, with X for its first argument, unless that is given by name."""
+    parameters = [p for p in inspect.signature(model.plot).parameters.values() if p.kind < 2 and p.name != "ax"]
+    if X is None:
+        needed = [p.name for p in parameters if p.default is p.empty and p.name not in options]
+        if needed:
+            kind, name = type(model).__name__, needed[0]
+            raise DataError(f"The picture of {kind} needs {name}: pass it, summula.plot(model, {name}=...).")
+        return model.plot(ax=ax, **options)
+    first = [p.name for p in parameters if p.name not in options][:1]
+    return model.plot(ax=ax, **dict.fromkeys(first, X), **options)
 
 
 # ------------------------------------------------------------------------------------------------------------- choosing
@@ -111,21 +142,27 @@ def _natural(model: Any, X: Any, y: Any, options: dict[str, Any]) -> str:
     _check_fitted(first)
     if hasattr(first, "means_") and hasattr(first, "covariances_"):
         return "ellipses"
+    if hasattr(first, "offset_") and hasattr(first, "decision_function") and not hasattr(first, "classes_"):
+        return "outliers"
     for attribute, kind in (
         ("explained_variance_", "scree"),
         ("components_", "loadings"),
         ("cluster_centers_", "clusters"),
         ("lower_bounds_", "trace"),
     ):
-        if hasattr(first, attribute):
+        if hasattr(first, attribute) and not hasattr(first, "component_indices_"):  # Nystroem's components are rows
             return kind
     if hasattr(model, "predict"):
         return _of_predictions(model, X, y, options)
+    if hasattr(first, "mutual_information_"):
+        return "importances"
+    if hasattr(first, "order_") and hasattr(first, "scores_"):
+        return "selection"
     if hasattr(first, "trace_"):
         return "convergence"
     raise ParameterError(
         f"{type(model).__name__} has no picture; summula.plot draws fitted classifiers, regressors, mixtures, "
-        "clusters, components, and solutions of summula.optimize."
+        "clusters, components, and solutions of summula.optimize and summula.mdp."
     )
 
 
@@ -146,146 +183,26 @@ def _of_predictions(model: Any, X: Any, y: Any, options: dict[str, Any]) -> str:
         raise DataError(
             f"The picture of {name} shows its predictions among rows: pass them, summula.plot(model, X, y)."
         )
-    width = len(Slices(X, "plot", model, y if isinstance(y, str) else None).names)
+    width = X.shape[1] if issparse(X) else len(Slices(X, "plot", model, y if isinstance(y, str) else None).names)
     classes = getattr(model, "classes_", None)
     if "columns" in options:
-        return "regions"
+        return "regions" if classes is not None else "surface"
     if "column" in options:
-        return "mean"
-    if classes is not None and width == 2:
+        return "curves" if _needs_curves(model, classes) else "mean"
+    if classes is None:
+        return (
+            "mean" if width == 1 else "importances" if has_importances else "surface" if width == 2 else "predictions"
+        )
+    if name in _CATEGORICAL:
+        return "confusion"
+    if width == 1:
+        return "curves" if _needs_curves(model, classes) else "mean"
+    if width == 2:
         margin = name in _MARGINS and np.size(classes) == 2 and y is not None
         return "margin" if margin and not options else "regions"
-    if width == 1:
-        return "mean"
-    if has_importances:
-        return "importances"
-    cure = "two columns with columns=(0, 1)" if classes is not None else "one column with column=0"
-    raise DataError(
-        f"X has {width} columns, and a picture of {name} has fewer: draw {cure}, which holds the others at their "
-        "medians."
-    )
+    return "importances" if has_importances else "confusion"
 
 
-# -------------------------------------------------------------------------------------------------------------- drawing
-
-
-def _several(model: Any) -> list[Any]:
-    return list(model) if isinstance(model, list | tuple) else [model]
-
-
-def _needed(name: str, value: Any, kind: str) -> Any:
-    if value is None:
-        raise DataError(f"A picture of the kind {kind!r} needs {name}: pass it, summula.plot(model, X, y).")
-    return value
-
-
-def _regions(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.regions import decision_regions
-
-    return decision_regions(model, _needed("X", X, "regions"), y, **options)
-
-
-def _margin(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.margin_slabs import margin_slab
-
-    return margin_slab(model, _needed("X", X, "margin"), _needed("y", y, "margin"), **options)
-
-
-def _mean(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.means import fitted_mean
-
-    return fitted_mean(model, _needed("X", X, "mean"), _needed("y", y, "mean"), **options)
-
-
-def _roc(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.rankings import roc
-    from summula.plotting.slices import target_values
-
-    X, y, scores = _needed("X", X, "roc"), _needed("y", y, "roc"), []
-    rows = Slices(X, "plot", _several(model)[0], y if isinstance(y, str) else None)
-    features = X if rows.frame is None else rows.frame.to_native()
-    for one in _several(model):
-        if hasattr(one, "predict_proba"):
-            scores.append(np.asarray(one.predict_proba(features))[:, -1])
-        elif hasattr(one, "decision_function"):
-            scores.append(np.asarray(one.decision_function(features)))
-        else:
-            raise ParameterError(
-                f"{type(one).__name__} has neither probabilities nor scores, which an ROC curve needs."
-            )
-    return roc(target_values(X, y, rows.n_rows, "plot")[0], *scores, **options)
-
-
-def _ellipses(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.mixtures import mixture_ellipses
-
-    return mixture_ellipses(*_several(model), X=X, **options)
-
-
-def _trace(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.mixtures import likelihood_trace
-
-    return likelihood_trace(*_several(model), **options)
-
-
-def _scree(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.components import scree
-
-    return scree(model, **options)
-
-
-def _loadings(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.components import loadings
-
-    return loadings(model, **options)
-
-
-def _clusters(model: Any, X: Any, y: Any, *, columns: Any = (0, 1), ax: Any = None, **options: Any) -> Any:
-    from summula.plotting.clusters import cluster_regions
-
-    slices = Slices(_needed("X", X, "clusters"), "plot", model)
-    across, up = (slices.place(column) for column in columns)
-    rows = np.column_stack([slices.values(across), slices.values(up)])
-    # Regions in two of several columns are not those of the clusters, so there only the rows are drawn.
-    centers = model.cluster_centers_ if len(slices.names) == 2 else None
-    labels = np.asarray(model.predict(X if slices.frame is None else slices.frame.to_native()))
-    centers = None if centers is None else np.asarray(centers)[:, [across, up]]
-    return cluster_regions(rows, labels, centers, names=(slices.names[across], slices.names[up]), ax=ax, **options)
-
-
-def _importances(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.importances import importance_bars
-
-    if not hasattr(model, "feature_importances_"):
-        raise ParameterError(f"{type(model).__name__} has no feature_importances_.")
-    return importance_bars(model.feature_importances_, getattr(model, "feature_names_in_", None), **options)
-
-
-def _convergence(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.traces import convergence
-
-    return convergence(*_several(model), **options)
-
-
-def _path(model: Any, X: Any, y: Any, *, f: Callable[[Any], Any] | None = None, **options: Any) -> Any:
-    from summula.plotting.paths import descent_path
-
-    if f is None:
-        raise ParameterError("A path is drawn over the contours of the objective: pass it as f=.")
-    return descent_path(f, *_several(model), **options)
-
-
-_PICTURES: dict[str, Callable[..., Any]] = {
-    "clusters": _clusters,
-    "convergence": _convergence,
-    "ellipses": _ellipses,
-    "importances": _importances,
-    "loadings": _loadings,
-    "margin": _margin,
-    "mean": _mean,
-    "path": _path,
-    "regions": _regions,
-    "roc": _roc,
-    "scree": _scree,
-    "trace": _trace,
-}
+def _needs_curves(model: Any, classes: Any) -> bool:
+    """Whether a classifier of one column has not one curve, of a probability, but several, or one of a score."""
+    return classes is not None and (np.size(classes) != 2 or not hasattr(model, "predict_proba"))

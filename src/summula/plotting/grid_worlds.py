@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
-from summula.plotting.style import AXES, GREY, INK, axes, check_installed, dress
+from summula.plotting.style import AXES, GREY, INK, axes, check_installed, colour_bar, dress
 
 __all__ = ["value_grid"]
 
@@ -80,9 +80,7 @@ def value_grid(
         if size <= 20:
             axis.set_ticks(np.arange(size))
     dress(ax, "column", "row")
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.8)
-    bar.set_label("value", fontsize=9.0, color=INK)
-    bar.ax.tick_params(labelsize=8.0)
+    colour_bar(ax, image, "value")
     return ax
 
 

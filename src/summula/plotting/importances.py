@@ -1,4 +1,4 @@
-"""Importances of columns as bars."""
+"""Importances of columns as bars, and the scores of a stepwise selection of columns."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
-from summula.plotting.style import AXES, axes, check_installed, colour, dress
+from summula.plotting.style import AXES, GREY, axes, check_installed, colour, dress, keyed
 
-__all__ = ["importance_bars"]
+__all__ = ["importance_bars", "selection_curve"]
 
 
 @inherit_docs(AXES)
@@ -52,7 +52,50 @@ def importance_bars(
     order = np.argsort(-np.abs(heights), kind="stable")[:most]
     ax = axes(ax)
     ax.barh(np.arange(len(order)), heights[order], color=colour(0), height=0.7)
-    ax.set_yticks(np.arange(len(order)), [labels[j] for j in order])
+    ax.set_yticks(np.arange(len(order)), [labels[j] for j in order], parse_math=False)
     ax.invert_yaxis()
     dress(ax, measure, "", f"the largest {len(order)} of {len(heights)}" if len(order) < len(heights) else "")
+    return ax
+
+
+@inherit_docs(AXES)
+def selection_curve(
+    scores: Any, steps: Sequence[str], *, chosen: int | None = None, measure: str = "score", ax: Any = None
+) -> Any:
+    """Plot the score after each step of a stepwise selection of columns.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_steps,)
+    steps : sequence of str
+        What was done in each step, such as "+ age".
+    chosen : int, optional
+        Step to mark: the last one of the selection.
+    measure : str, default="score"
+        Name of the scores, on the axis.
+
+    Examples
+    --------
+    >>> from matplotlib import pyplot
+    >>> from summula.plotting import selection_curve
+    >>> ax = selection_curve([0.6, 0.8, 0.79], ["+ age", "+ rent", "+ size"], chosen=1)
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['+ age', '+ rent', '+ size']
+    >>> pyplot.close(ax.figure)
+    """
+    check_installed()
+    heights = np.asarray(scores, np.float64)
+    if heights.ndim != 1 or not len(heights) or len(steps) != len(heights):
+        raise DataError(f"There are {np.size(heights)} scores and {len(steps)} steps; pass one of each.")
+    ax = axes(ax)
+    ax.plot(np.arange(len(heights)), heights, "o-", color=colour(0), ms=4, lw=1.4)
+    if chosen is not None:
+        ax.axvline(chosen, color=GREY, lw=1.0, ls="--", label="selected")
+    shown = np.arange(0, len(heights), -(-len(heights) // 40))
+    turned = len(shown) > 4
+    look = {"rotation": 60, "ha": "right"} if turned else {}
+    ax.set_xticks(shown, [str(steps[j]) for j in shown.tolist()], parse_math=False, **look)
+    dress(ax, "step", measure)
+    if chosen is not None:
+        keyed(ax, corner="best")
     return ax

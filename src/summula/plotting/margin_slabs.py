@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
 from summula.plotting.slices import Slices, evaluated, target_values
-from summula.plotting.style import AXES, INK, axes, check_installed, colour, dress, keyed, marker
+from summula.plotting.style import AXES, INK, axes, check_installed, colour, dress, key_text, keyed, marker
 
 __all__ = ["margin_slab"]
 
@@ -69,7 +69,7 @@ def margin_slab(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
             across, up, values, levels=inside, colors=INK, linestyles=[styles[v] for v in inside], linewidths=1.0
         )
     for k, name in enumerate(classes):
-        ax.plot(*rows[labels == name].T, marker=marker(k), ms=4, ls="none", color=colour(k), label=str(name))
+        ax.plot(*rows[labels == name].T, marker=marker(k), ms=4, ls="none", color=colour(k), label=key_text(name))
     support = _support(model, X, labels == classes[1])
     ax.plot(*rows[support].T, marker="o", ms=9, mfc="none", mec=INK, mew=0.8, ls="none", label="support vectors")
     dress(ax, slices.names[0], slices.names[1], f"{len(support)} of {len(rows)} rows are support vectors")

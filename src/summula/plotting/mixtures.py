@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
-from summula.plotting.style import AXES, GREY, axes, check_installed, colour, dress, keyed, marker
+from summula.plotting.planes import Plane, principal_plane
+from summula.plotting.slices import Slices
+from summula.plotting.style import AXES, GREY, INK, axes, check_installed, colour, dress, key_text, keyed, marker
 
-__all__ = ["likelihood_trace", "mixture_ellipses"]
+__all__ = ["likelihood_trace", "mixture_density", "mixture_ellipses"]
 
 Array = NDArray[Any]
 
@@ -21,7 +23,7 @@ _POINTS = 120
 
 @inherit_docs(AXES)
 def mixture_ellipses(
-    *models: Any, X: Any = None, probability: float = 0.9, columns: Sequence[int] | None = None, ax: Any = None
+    *models: Any, X: Any = None, probability: float = 0.9, columns: Sequence[Any] | None = None, ax: Any = None
 ) -> Any:
     """Plot the components of Gaussian mixtures of two columns as ellipses, later models darker.
 
@@ -33,8 +35,9 @@ def mixture_ellipses(
         Rows to plot, coloured by their most probable component under the last model.
     probability : float, default=0.9
         Probability of the component contained in each ellipse.
-    columns : two ints, optional
-        Columns on the axes, needed if the models have more than two: ellipses are those of the marginal distributions.
+    columns : two ints or names, optional
+        Columns on the axes, if the models have more than two. By default the plane of the two largest principal
+        components of X; ellipses are those of the marginal distributions in it.
 
     Examples
     --------
@@ -52,55 +55,115 @@ def mixture_ellipses(
     check_installed()
     if not models:
         raise ParameterError("mixture_ellipses needs at least one fitted GaussianMixture.")
-    pair = _pair(models, columns)
+    if not 0.0 < probability < 1.0:
+        raise ParameterError(f"The 'probability' of mixture_ellipses must be between 0 and 1, not {probability!r}.")
+    rows, native = _rows(models, X)
+    plane = _plane(models, columns, rows)
     ax = axes(ax)
-    if X is not None:
-        rows, labels = np.asarray(X, np.float64)[:, pair], models[-1].predict(X)
+    if rows is not None:
+        places, labels = plane(rows), np.asarray(models[-1].predict(native))
         for k in range(len(models[-1].means_)):
-            here = rows[labels == k]
+            here = places[labels == k]
             ax.plot(here[:, 0], here[:, 1], marker(k), color=colour(k), ms=3, alpha=0.35, mew=0)
     circle = np.stack([np.cos(angle := np.linspace(0.0, 2 * np.pi, _POINTS)), np.sin(angle)])
     radius = np.sqrt(-2.0 * np.log(1.0 - probability))  # of a standard normal distribution in the plane
     for step, model in enumerate(models, 1):
-        for k, (mean, factor) in enumerate(zip(model.means_[:, pair], _factors(model, pair), strict=True)):
+        for k, (mean, factor) in enumerate(zip(plane(model.means_), _factors(model, plane.directions), strict=True)):
             x, y = mean[:, None] + radius * factor @ circle
             ax.plot(x, y, color=colour(k), lw=1.4 if step == len(models) else 0.9, alpha=step / len(models))
     for k in range(len(models[-1].means_)):
-        path = np.stack([model.means_[k, pair] for model in models])
+        path = np.vstack([plane(model.means_[k : k + 1]) for model in models])
         ax.plot(path[:, 0], path[:, 1], "+-", color=GREY, ms=5, lw=0.8)
-    names = [str(name) for name in getattr(models[-1], "feature_names_in_", ())]
-    dress(ax, *([names[j] for j in pair] if names else [f"x{j}" for j in pair]))
+    dress(ax, *plane.names, plane.title)
     return ax
 
 
-def _pair(models: Sequence[Any], columns: Any) -> list[int]:
-    """Return the indices of the two columns on the axes."""
+def _rows(models: Sequence[Any], X: Any) -> tuple[Array | None, Any]:
+    """Return the rows as an array, and as the models take them."""
+    if X is None:
+        return None, None
+    slices = Slices(X, "mixture_ellipses", models[-1])
+    rows = np.column_stack([slices.values(j) for j in range(len(slices.names))])
+    return rows, X if slices.frame is None else slices.frame.to_native()
+
+
+def _plane(models: Sequence[Any], columns: Any, rows: Array | None) -> Plane:
+    """Return the plane of two columns, or of two principal components of the rows."""
     widths = {np.shape(getattr(model, "means_", ()))[1:] for model in models}
     if len(widths) != 1 or len(width := widths.pop()) != 1:
         raise ParameterError("mixture_ellipses needs fitted Gaussian mixtures of the same columns.")
-    if columns is None:
-        if width != (2,):
-            raise ParameterError(
-                f"mixture_ellipses needs Gaussian mixtures fitted on 2 columns, but these have {width[0]}: choose two "
-                "with columns=(0, 1)."
-            )
-        return [0, 1]
-    pair = [int(j) for j in columns if isinstance(j, int | np.integer) and 0 <= j < width[0]]
-    if len(pair) != 2 or pair[0] == pair[1] or len(columns) != 2:
-        raise ParameterError(f"The 'columns' must be two different ints from 0 to {width[0] - 1}, not {columns!r}.")
-    return pair
+    d = width[0]
+    if d < 2:
+        raise ParameterError("mixture_ellipses needs mixtures of at least two columns; draw one with mixture_density.")
+    if columns is None and d > 2:
+        if rows is None:
+            raise ParameterError(f"The mixtures have {d} columns: choose two with columns=(0, 1), or pass rows X.")
+        return principal_plane(rows)
+    names = [str(name) for name in getattr(models[-1], "feature_names_in_", [f"x{j}" for j in range(d)])]
+    pair = [names.index(j) if j in names else j for j in ((0, 1) if columns is None else columns)]
+    ints = all(isinstance(j, int | np.integer) and 0 <= j < d for j in pair)
+    if not ints or len(pair) != 2 or pair[0] == pair[1]:
+        raise ParameterError(f"The 'columns' must be two different names or ints from 0 to {d - 1}, not {columns!r}.")
+    return Plane(np.zeros(d), np.eye(d)[:, pair], (names[pair[0]], names[pair[1]]), "")
 
 
-def _factors(model: Any, pair: list[int]) -> Array:
-    """Return the Cholesky factor of the covariance of two columns for each component."""
+def _covariances(model: Any) -> Array:
+    """Return the covariance matrices, of shape (n_components, d, d)."""
     (k, d), covariances = np.shape(model.means_), np.asarray(model.covariances_)
     if model.covariance_type == "full":
-        whole = covariances
-    elif model.covariance_type == "tied":
-        whole = np.broadcast_to(covariances, (k, d, d))
-    else:
-        whole = np.eye(d) * covariances.reshape(k, -1, 1)
-    return np.linalg.cholesky(whole[:, pair][:, :, pair])
+        return covariances
+    if model.covariance_type == "tied":
+        return np.broadcast_to(covariances, (k, d, d))
+    return np.asarray(np.eye(d) * covariances.reshape(k, -1, 1))
+
+
+def _factors(model: Any, directions: Array) -> Array:
+    """Return a square root of the covariance in the plane for each component."""
+    values, vectors = np.linalg.eigh(directions.T @ _covariances(model) @ directions)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
+
+
+@inherit_docs(AXES)
+def mixture_density(model: Any, X: Any = None, *, ax: Any = None) -> Any:
+    """Plot the density of a Gaussian mixture of one column, that of its components, and a histogram of rows.
+
+    Parameters
+    ----------
+    model : GaussianMixture fitted on one column
+    X : array-like or frame of shape (n_samples, 1), optional
+        Rows of the histogram.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib import pyplot
+    >>> from summula.mixture import GaussianMixture
+    >>> from summula.plotting import mixture_density
+    >>> X = np.random.default_rng(0).normal(size=(60, 1)) + np.repeat([[0.0], [5.0]], 30, axis=0)
+    >>> ax = mixture_density(GaussianMixture(2, random_state=0).fit(X), X)
+    >>> ax.get_ylabel(), len(ax.lines)
+    ('density', 3)
+    >>> pyplot.close(ax.figure)
+    """
+    check_installed()
+    means = np.asarray(getattr(model, "means_", np.empty((0, 0))), np.float64)
+    if means.ndim != 2 or means.shape[1] != 1:
+        raise ParameterError("mixture_density needs a Gaussian mixture fitted on one column; others: mixture_ellipses.")
+    mean, spread = means[:, 0], np.sqrt(_covariances(model)[:, 0, 0])
+    rows = _rows([model], X)[0]
+    ends = [mean - 4.0 * spread, mean + 4.0 * spread] + ([] if rows is None else [rows[:, 0]])
+    u = np.linspace(np.concatenate(ends).min(), np.concatenate(ends).max(), 4 * _POINTS)
+    parts = np.asarray(model.weights_)[:, None] * np.exp(-(((u - mean[:, None]) / spread[:, None]) ** 2) / 2)
+    parts /= np.sqrt(2.0 * np.pi) * spread[:, None]
+    ax = axes(ax)
+    if rows is not None:
+        ax.hist(rows[:, 0], bins="sqrt", density=True, color=GREY, alpha=0.35, label="rows")
+    for k, part in enumerate(parts):
+        ax.plot(u, part, color=colour(k), lw=1.2, ls="--", label=f"component {k}")
+    ax.plot(u, parts.sum(axis=0), color=INK, lw=1.6, label="mixture")
+    dress(ax, str(getattr(model, "feature_names_in_", ["x0"])[0]), "density")
+    keyed(ax)
+    return ax
 
 
 @inherit_docs(AXES)
@@ -121,7 +184,7 @@ def likelihood_trace(*models: Any, labels: Sequence[str] | None = None, ax: Any 
     ax = axes(ax)
     for k, model in enumerate(models):
         bounds = model.lower_bounds_
-        name = None if labels is None else str(labels[k])
+        name = None if labels is None else key_text(labels[k])
         ax.plot(np.arange(len(bounds)), bounds, color=colour(k), marker=marker(k), ms=3, lw=1.2, label=name)
     ax.xaxis.get_major_locator().set_params(integer=True)
     dress(ax, "EM step", "log-likelihood per row")

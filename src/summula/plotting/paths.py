@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
-from summula.plotting.style import AXES, GREY, INK, axes, check_installed, colour, dress, keyed, marker
+from summula.plotting.style import AXES, GREY, INK, axes, check_installed, colour, dress, key_text, keyed, marker
 
 __all__ = ["descent_path"]
 
@@ -80,7 +80,7 @@ def descent_path(
     ax = axes(ax)
     _draw_contours(ax, u, v, heights, max(_height(f, *point) for point in np.vstack(paths)))
     for k, path in enumerate(paths):
-        name = f"solution {k + 1}" if labels is None else str(labels[k])
+        name = f"solution {k + 1}" if labels is None else key_text(labels[k])
         mark = marker(k) if len(path) <= _MANY else None
         ax.plot(path[:, 0], path[:, 1], color=colour(k), marker=mark, ms=3.5, lw=1.4, label=name)
     ax.plot(*paths[0][0], marker="o", ms=6, mfc="white", mec=INK, ls="none", zorder=4)

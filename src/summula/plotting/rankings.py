@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
-from summula.plotting.style import AXES, GREY, axes, check_installed, colour, dress, keyed
+from summula.plotting.style import AXES, GREY, axes, check_installed, colour, dress, key_text, keyed
 
 __all__ = ["roc"]
 
@@ -61,7 +61,7 @@ def roc(y: Any, *scores: Any, labels: Sequence[str] | None = None, ax: Any = Non
     ax.plot([0, 1], [0, 1], color=GREY, lw=0.8, ls=":", label="_chance")
     for k, (false, true) in enumerate(curves):
         area = float(np.trapezoid(true, false))
-        name = "" if labels is None else f"{labels[k]}: "
+        name = "" if labels is None else f"{key_text(labels[k])}: "
         ax.plot(false, true, color=colour(k), lw=1.6, ls=("-", "--", "-.")[k % 3], label=f"{name}area {area:.3f}")
     ax.set_xlim(-0.02, 1.02)
     ax.set_ylim(-0.02, 1.02)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.plotting.slices import Slices, evaluated, target_values
-from summula.plotting.style import AXES, INK, axes, check_installed, colour, dress, keyed, marker
+from summula.plotting.style import AXES, INK, axes, check_installed, colour, dress, key_text, keyed, marker
 
 __all__ = ["decision_regions"]
 
@@ -31,7 +31,9 @@ Array = NDArray[Any]
 _LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 _SCORES = (-1.0, 0.0, 1.0)  # decision boundary and margins of a support vector machine
 _FAINT, _STRONG = 0.08, 0.6  # opacity for a tie, and for probability 1
+_STEPS = 1_000  # number of different probabilities on the grid up to which they are those of a step function
 _MARGIN = 0.05  # relative to the range of the points
+_FEW = 1_000  # number of rows up to which a free place for the legend is searched
 _MANY = 5_000  # number of points above which they are rasterised in vector files
 
 
@@ -71,7 +73,8 @@ def decision_regions(
     columns : two numbers or names, default=(0, 1)
         Columns on the axes. The others are fixed at their median (or most frequent value, if not numeric).
     levels : sequence of float, default=(0.1, 0.25, 0.5, 0.75, 0.9)
-        For two classes: probabilities of the second at which contours are drawn. Without `predict_proba` they are
+        For two classes: probabilities of the second at which contours are drawn, by default only 0.5 for step
+        functions such as those of trees and nearest neighbours. Without `predict_proba` they are
         values of the score, by default -1, 0 and 1.
     resolution : int, default=200
         Number of grid points along each axis.
@@ -109,7 +112,7 @@ def decision_regions(
     _draw_lines(ax, u, v, field)
     handles = _region_keys(classes) if codes is None else _draw_points(ax, slices, across, up, codes, classes)
     dress(ax, slices.names[across], slices.names[up], slices.held((across, up)))
-    keyed(ax, handles, name)
+    keyed(ax, handles, name, "best" if slices.n_rows <= _FEW else "upper right")  # searching is slow with many points
     return ax
 
 
@@ -182,6 +185,8 @@ def _field(model: Any, classes: Array, slices: Slices, sides: dict[int, Array], 
         P = evaluated(model.predict_proba, slices, moving).T.reshape(K, *shape)
         own = np.take_along_axis(P, winner[None], axis=0)[0]
         sure = np.clip((own - 1 / K) / (1 - 1 / K), 0.0, 1.0) if K > 1 else np.ones(shape)
+        if K == 2 and levels == _LEVELS and len(np.unique(P[1])) < _STEPS:
+            levels = (0.5,)  # contours of a step function (trees, neighbours) lie on each other
         return _Field(winner, sure, _agreeing(P, winner), P[1] if K == 2 else None, levels)
     if hasattr(model, "decision_function"):
         s = evaluated(model.decision_function, slices, moving).T.reshape(-1, *shape)
@@ -275,7 +280,7 @@ def _draw_points(ax: Any, slices: Slices, across: int, up: int, codes: Array, cl
                 marker=marker(k),
                 edgecolors="white",
                 linewidths=0.5,
-                label=str(label),
+                label=key_text(label),
                 rasterized=len(a) > _MANY,
                 zorder=2,
             )
@@ -287,4 +292,4 @@ def _region_keys(classes: Array) -> list[Any]:
     """Return the legend entries if there are no points."""
     from matplotlib.patches import Patch
 
-    return [Patch(color=colour(k), alpha=_STRONG, label=str(label)) for k, label in enumerate(classes)]
+    return [Patch(color=colour(k), alpha=_STRONG, label=key_text(label)) for k, label in enumerate(classes)]

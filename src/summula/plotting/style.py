@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["GREY", "INK", "axes", "check_installed", "colour", "dress", "keyed", "marker"]
+__all__ = [
+    *("GREY", "INK", "axes", "beside", "check_installed", "colour", "colour_bar", "dress", "key_text", "keyed"),
+    "marker",
+]
 
 INK = "#222222"
 GREY = "#767676"
@@ -57,25 +60,64 @@ def axes(ax: Any = None) -> Any:
     """Return the given axes, or new ones in a new figure."""
     from matplotlib import pyplot
 
-    return pyplot.subplots(figsize=(5.0, 3.75), layout="constrained")[1] if ax is None else ax
+    if ax is not None:
+        return ax
+    # White, since lines and texts are dark, whatever the style of the session.
+    look: dict[str, Any] = {"figsize": (5.0, 3.75), "layout": "constrained", "facecolor": "white"}
+    return pyplot.subplots(subplot_kw={"facecolor": "white"}, **look)[1]
 
 
 def dress(ax: Any, across: str, up: str, title: str = "") -> None:
     """Label the axes and apply the common style."""
-    ax.set_xlabel(across, fontsize=_TEXT, color=INK)
-    ax.set_ylabel(up, fontsize=_TEXT, color=INK)
+    # Dollar signs in names of columns are no formulas.
+    ax.set_xlabel(across, fontsize=_TEXT, color=INK, parse_math=False)
+    ax.set_ylabel(up, fontsize=_TEXT, color=INK, parse_math=False)
     if title:
-        ax.set_title(title, fontsize=_SMALL, color=GREY)
+        ax.set_title(title, fontsize=_SMALL, color=GREY, parse_math=False)
     ax.tick_params(which="both", labelsize=_SMALL, color=GREY, labelcolor=INK)
     for side, spine in ax.spines.items():
         spine.set_visible(side in ("left", "bottom"))
         spine.set_color(GREY)
 
 
-def keyed(ax: Any, handles: Any = None, title: str | None = None, corner: str = "upper right") -> None:
+def key_text(name: Any) -> str:
+    """Return the text of a legend entry; matplotlib leaves out those that begin with an underscore."""
+    text = str(name)
+    return f" {text}" if text.startswith("_") else text
+
+
+def keyed(
+    ax: Any, handles: Any = None, title: str | None = None, corner: str = "upper right", columns: int = 1
+) -> None:
     """Add a legend of the artists given, or of all that have a label."""
     # In a fixed corner, since searching for the best location is slow with many points.
-    options = {"loc": corner, "fontsize": _SMALL, "title_fontsize": _SMALL, "framealpha": 0.9, "title": title}
+    options: dict[str, Any] = {
+        "loc": corner,
+        "fontsize": _SMALL,
+        "title_fontsize": _SMALL,
+        "framealpha": 0.9,
+        "title": title,
+    }
+    options |= {"ncols": columns, "facecolor": "white", "labelcolor": INK}
     legend = ax.legend(**options) if handles is None else ax.legend(handles=handles, **options)
     legend.get_frame().set_edgecolor(GREY)
     legend.get_frame().set_linewidth(0.5)
+    legend.get_title().set_color(INK)
+    for text in (*legend.get_texts(), legend.get_title()):
+        text.set_parse_math(False)
+
+
+def beside(ax: Any) -> None:
+    """Move the legend to the right of the axes."""
+    legend = ax.get_legend()
+    if legend is not None:
+        legend.set_loc("upper left")
+        legend.set_bbox_to_anchor((1.0, 1.0))
+
+
+def colour_bar(ax: Any, image: Any, label: str) -> None:
+    """Add a colour bar in the common style."""
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.9)
+    bar.set_label(label, fontsize=_TEXT, color=INK)
+    bar.ax.tick_params(labelsize=_SMALL, color=GREY, labelcolor=INK)
+    bar.outline.set_visible(False)

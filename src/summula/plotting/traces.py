@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
-from summula.plotting.style import AXES, axes, check_installed, colour, dress, keyed, marker
+from summula.plotting.style import AXES, axes, check_installed, colour, dress, key_text, keyed, marker
 
 __all__ = ["convergence"]
 
@@ -74,7 +74,7 @@ def convergence(*solved: Any, labels: Sequence[str] | None = None, ax: Any = Non
 
     ax = axes(ax)
     for k, line in enumerate(heights):
-        name = traces[k].name if labels is None else str(labels[k])
+        name = traces[k].name if labels is None else key_text(labels[k])
         ax.plot(np.arange(len(line)), line, color=colour(k), marker=marker(k), ms=4, lw=1.4, label=name)
     ax.set_yscale("log")
     ax.xaxis.get_major_locator().set_params(integer=True)

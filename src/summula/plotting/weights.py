@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
-from summula.plotting.style import AXES, INK, axes, check_installed, colour, dress, keyed, marker
+from summula.plotting.style import AXES, INK, axes, check_installed, colour, dress, key_text, keyed, marker
 
 __all__ = ["weight_space"]
 
@@ -147,7 +147,7 @@ def _draw_lines(ax: Any, rows: Array, sign: float, reach: float, k: int, name: s
     """Draw the lines of one class, with a tick towards the weights that classify the row correctly."""
     sizes = np.hypot(*rows.T)
     units = rows[sizes > 0] / sizes[sizes > 0, None]
-    label = name
+    label = key_text(name)
     for unit in units:
         along = 2 * reach * np.array([-unit[1], unit[0]])
         ax.plot(*np.column_stack([-along, along]), color=colour(k), lw=1.0, alpha=0.8, label=label)

@@ -50,9 +50,11 @@ def hoeffding(epsilon: ArrayLike, n: ArrayLike, *, sides: int = 2, width: float 
     e, rows = _checked("epsilon", epsilon, 0.0), _checked("n", n, 0.0)
     if sides not in (1, 2):
         raise ParameterError(f"sides must be 1 or 2, for a one-sided or two-sided bound; got {sides!r}.")
-    if not width > 0:
-        raise ParameterError(f"width must be positive; got {width!r}.")
-    return np.minimum(1.0, sides * np.exp(-2 * rows * (e / width) ** 2))[()]
+    if not 0 < width < np.inf:
+        raise ParameterError(f"width must be positive and finite; got {width!r}.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        exponent = np.where(rows > 0, 2 * rows * (e / width) ** 2, 0.0)
+    return np.minimum(1.0, sides * np.exp(-exponent))[()]
 
 
 def chernoff_kl(p: ArrayLike, q: ArrayLike, n: ArrayLike) -> Any:
@@ -76,7 +78,9 @@ def chernoff_kl(p: ArrayLike, q: ArrayLike, n: ArrayLike) -> Any:
     True
     """
     mean, observed, rows = _checked("p", p, 0.0, 1.0), _checked("q", q, 0.0, 1.0), _checked("n", n, 0.0)
-    return np.exp(-rows * (rel_entr(observed, mean) + rel_entr(1 - observed, 1 - mean)))[()]
+    with np.errstate(over="ignore", invalid="ignore"):
+        exponent = np.where(rows > 0, rows * (rel_entr(observed, mean) + rel_entr(1 - observed, 1 - mean)), 0.0)
+    return np.exp(-exponent)[()]
 
 
 def union_bound(probabilities: ArrayLike, times: float = 1) -> float:
@@ -106,7 +110,10 @@ def union_bound(probabilities: ArrayLike, times: float = 1) -> float:
 
 
 def _checked(name: str, value: ArrayLike, low: float, high: float = np.inf) -> Any:
-    values = np.asarray(value, np.float64)
+    try:
+        values = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must be a number, or an array of numbers; got {value!r}.") from None
     if not ((values >= low) & (values <= high)).all():
         upper = "" if np.isinf(high) else f" and at most {high:g}"
         raise ParameterError(f"{name} must be at least {low:g}{upper}; got {value!r}.")

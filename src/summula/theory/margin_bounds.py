@@ -12,10 +12,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from summula.core.errors import ParameterError
 from summula.stats.bounds import check_delta
 
 __all__ = ["margin_bound"]
+
+_LARGE = 2**1000  # numbers of rows from which roots are taken by logarithms
 
 
 def margin_bound(rho: float, gamma: float, n_samples: int, delta: float = 0.05) -> float:
@@ -42,9 +46,16 @@ def margin_bound(rho: float, gamma: float, n_samples: int, delta: float = 0.05) 
     >>> round(margin_bound(rho=1.0, gamma=0.2, n_samples=10_000), 3)
     0.127
     """
-    check_delta(delta)
-    for name, value in (("rho", rho), ("gamma", gamma), ("n_samples", n_samples)):
-        if not value > 0:
-            raise ParameterError(f"{name} must be positive, got {value!r}.")
-    bound = math.sqrt(4.0 * (rho / gamma) ** 2 / n_samples) + math.sqrt(2.0 * math.log(2.0 / delta) / n_samples)
+    delta = check_delta(delta)
+    for name, value in (("rho", rho), ("gamma", gamma)):
+        if not isinstance(value, float | int | np.number) or not 0 < value < math.inf:
+            raise ParameterError(f"{name} must be a positive, finite number; got {value!r}.")
+    if gamma > rho:
+        raise ParameterError(
+            f"gamma={gamma!r} is larger than rho={rho!r}: rows of norm at most rho have no larger margin than rho."
+        )
+    if isinstance(n_samples, bool) or not 1 <= n_samples < math.inf or int(n_samples) != n_samples:
+        raise ParameterError(f"n_samples must be an int >= 1; got {n_samples!r}.")
+    root = math.exp(math.log(n_samples) / 2) if n_samples > _LARGE else math.sqrt(n_samples)
+    bound = 2.0 * (rho / gamma) / root + math.sqrt(2.0 * (math.log(2.0) - math.log(delta))) / root
     return min(bound, 1.0)

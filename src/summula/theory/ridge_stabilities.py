@@ -32,6 +32,7 @@ from summula.core.errors import DataError, ParameterError
 __all__ = ["RidgeStability", "ridge_stability"]
 
 _FACTOR = 150.0
+_SMALLEST = 1e-75  # B and epsilon whose squares, and the number of rows, are far from the limits of floats
 _SLACK = 1e-9  # norms of rows that were scaled to 1 may exceed it by rounding
 
 
@@ -119,18 +120,19 @@ def ridge_stability(B: float, *, epsilon: float | None = None, n_samples: int | 
     >>> round(ridge_stability(B=2.0, n_samples=60_000).epsilon, 4)
     0.1
     """
-    if isinstance(B, bool) or not 0 < B < math.inf:
-        raise ParameterError(f"B must be positive and finite; got {B!r}.")
+    if isinstance(B, bool) or not isinstance(B, float | int | np.number) or not _SMALLEST <= B <= 1 / _SMALLEST:
+        raise ParameterError(f"B must be a number between {_SMALLEST:g} and {1 / _SMALLEST:g}; got {B!r}.")
     if (epsilon is None) == (n_samples is None):
         raise ParameterError("Pass exactly one of epsilon and n_samples.")
     if epsilon is not None:
-        if not 0 < epsilon < 1:
-            raise ParameterError(f"epsilon must be in the range (0, 1); got {epsilon!r}.")
-        needed = _FACTOR * B**2 / epsilon**2
+        if not isinstance(epsilon, float | int | np.number) or not _SMALLEST <= epsilon < 1:
+            raise ParameterError(f"epsilon must be in the range (0, 1), and at least {_SMALLEST:g}; got {epsilon!r}.")
+        needed = _FACTOR * (B / epsilon) ** 2
         m = max(1, math.ceil(needed * (1 - 1e-12)))  # (a whole number may come out larger by rounding)
     else:
         assert n_samples is not None
-        if isinstance(n_samples, bool) or int(n_samples) != n_samples or n_samples < 1:
+        number = isinstance(n_samples, float | int | np.number) and not isinstance(n_samples, bool)
+        if not number or not 1 <= n_samples < math.inf or int(n_samples) != n_samples:
             raise ParameterError(f"n_samples must be an int >= 1; got {n_samples!r}.")
         m, epsilon = int(n_samples), B * math.sqrt(_FACTOR / n_samples)
         if epsilon >= 1:

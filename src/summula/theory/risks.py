@@ -102,6 +102,12 @@ def erm(hypotheses: Sequence[Any] | Mapping[Any, Any], X: Any, y: Any, loss: Any
     losses = np.concatenate(of_blocks(of_block, X, y, listed[0]))
     if not len(losses):
         raise DataError("X has no rows; the empirical risk needs at least one.")
+    if not np.isfinite(losses).all():
+        row, place = np.argwhere(~np.isfinite(losses))[0]
+        raise DataError(
+            f"The loss of hypothesis {names[place]!r} is {losses[row, place]} at row {row}; losses must be finite: "
+            "check y and the predictions there."
+        )
     risks = np.array([math.fsum(column) / len(column) for column in losses.T])
     best = int(np.argmin(risks))
     return ERM(listed[best], names[best], float(risks[best]), risks)
@@ -118,8 +124,14 @@ def _predicted(hypothesis: Any, X: Any, rows: int) -> NDArray[Any]:
 
 def _losses(loss: Any, y: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.float64]:
     if callable(loss):
-        return np.asarray(loss(y, predicted), np.float64)
+        found = np.asarray(loss(y, predicted), np.float64)
+        if found.shape != (len(y),):
+            raise DataError(f"The loss must return one number for each of {len(y)} rows; it returned {found.shape}.")
+        return found
     if loss == "zero_one":
         return np.asarray(predicted != y, np.float64)
-    difference = predicted.astype(np.float64) - y.astype(np.float64)
+    try:
+        difference = predicted.astype(np.float64) - y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"loss={loss!r} needs numbers, and y or the predictions are not: use 'zero_one'.") from None
     return np.asarray(difference**2 if loss == "squared" else np.abs(difference))

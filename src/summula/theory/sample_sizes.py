@@ -24,12 +24,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from summula.core.errors import ParameterError
 from summula.stats.bounds import check_delta
 
 __all__ = ["error_bound", "sample_size"]
 
 _LOG_2 = math.log(2.0)
+_MOST_BITS = 1e300
+_LARGE = 2**1000  # beyond which numbers of rows are handled by their logarithms, since floats end at 2^1024
 
 
 def sample_size(
@@ -71,7 +75,7 @@ def sample_size(
     >>> sample_size(0.1, bits=64 * 10) > sample_size(0.1, bits=32 * 10)
     True
     """
-    if not 0 < epsilon < 1:
+    if not isinstance(epsilon, float | int | np.number) or not 0 < epsilon < 1:
         raise ParameterError(f"epsilon must be in the range (0, 1); got {epsilon!r}.")
     options: dict[str, Any] = {"hypotheses": hypotheses, "bits": bits, "vc": vc, "realizable": realizable, "kind": kind}
     low, high = 0, 1
@@ -118,46 +122,67 @@ def error_bound(
     >>> error_bound(100, vc=10) > 1  # vacuous
     True
     """
-    delta = check_delta(delta)
-    if isinstance(n, bool) or int(n) != n or n < 1:
-        raise ParameterError(f"n must be an int >= 1; got {n!r}.")
+    delta, n = check_delta(delta), _whole("n", n, 1)
     if kind not in ("excess", "deviation"):
         raise ParameterError(f"kind must be 'excess' or 'deviation'; got {kind!r}.")
     if vc is not None:
         size = _labellings(n, _dimension(vc, hypotheses, bits))
         if realizable:
-            return max(2 * (size + _LOG_2 - math.log(delta)) / _LOG_2, 8.0) / n
-        g = math.sqrt(8 * (size + 2 * _LOG_2 - math.log(delta)) / n)
+            return _ratio(max(2 * (size + _LOG_2 - math.log(delta)) / _LOG_2, 8.0), n)
+        g = _root(8 * (size + 2 * _LOG_2 - math.log(delta)), n)
     else:
         size = _log_size(hypotheses, bits)
         if realizable:
-            return (size - math.log(delta)) / n
-        g = math.sqrt((size + _LOG_2 - math.log(delta)) / (2 * n))
+            return _ratio(size - math.log(delta), n)
+        g = _root((size + _LOG_2 - math.log(delta)) / 2, n)
     return 2 * g if kind == "excess" else g
 
 
 def _labellings(n: int, dimension: int) -> float:
     """Return the logarithm of Sauer's bound on the number of labellings of 2 n points."""
+    if dimension == 0:
+        return 0.0
+    if n > _LARGE:
+        return dimension * (1 + _LOG_2 + math.log(n) - math.log(dimension))
     if 2 * n <= dimension:
         return 2 * n * _LOG_2
-    return min(2 * n * _LOG_2, dimension * math.log(2 * math.e * n / dimension)) if dimension else 0.0
+    return min(2 * n * _LOG_2, dimension * math.log(2 * math.e * n / dimension))
+
+
+def _ratio(x: float, n: int) -> float:
+    return x / n if n <= _LARGE else math.exp(math.log(x) - math.log(n))
+
+
+def _root(x: float, n: int) -> float:
+    """Return sqrt(x / n)."""
+    return math.sqrt(x / n) if n <= _LARGE else math.exp((math.log(x) - math.log(n)) / 2)
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    number = isinstance(value, float | int | np.number) and not isinstance(value, bool | np.bool_)
+    if not number or not least <= value < math.inf or int(value) != value:
+        raise ParameterError(f"{name} must be an int >= {least}; got {value!r}.")
+    return int(value)
 
 
 def _dimension(vc: Any, hypotheses: Any, bits: Any) -> int:
     if hypotheses is not None or bits is not None:
         raise ParameterError("Pass exactly one of hypotheses, bits and vc.")
-    if isinstance(vc, bool) or int(vc) != vc or vc < 0:
-        raise ParameterError(f"vc must be an int >= 0; got {vc!r}.")
-    return int(vc)
+    dimension = _whole("vc", vc, 0)
+    if dimension > _MOST_BITS:
+        raise ParameterError(f"vc must be at most {_MOST_BITS:g}; got about 10^{len(str(dimension)) - 1}.")
+    return dimension
 
 
 def _log_size(hypotheses: Any, bits: Any) -> float:
     if (hypotheses is None) == (bits is None):
         raise ParameterError("Pass exactly one of hypotheses, bits and vc.")
     if bits is not None:
-        if not bits >= 0:
-            raise ParameterError(f"bits must be at least 0; got {bits!r}.")
+        if not isinstance(bits, float | int | np.number) or not 0 <= bits <= _MOST_BITS:
+            raise ParameterError(f"bits must be at least 0 and at most {_MOST_BITS:g}; got {bits!r}.")
         return float(bits) * _LOG_2
-    if not hypotheses >= 1:
-        raise ParameterError(f"hypotheses must be at least 1; got {hypotheses!r}.")
+    if not isinstance(hypotheses, float | int | np.number) or not 1 <= hypotheses < math.inf:
+        raise ParameterError(
+            f"hypotheses must be at least 1 and finite (of infinite classes give vc); got {hypotheses!r}."
+        )
     return math.log(hypotheses)

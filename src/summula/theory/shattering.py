@@ -11,8 +11,10 @@ Understanding Machine Learning, 2014, sections 6.3 and 9.1):
     boxes with sides along the axes, in d dimensions    2 d
     half-spaces w'x + b > 0                             d + 1        (d with b = 0)
 
-Whether a half-space realises a labelling is decided by a linear program (`optimize.separating_hyperplane`), so it does
-not depend on how a learner converges.
+Half-spaces shatter points if and only if these are affinely independent (linearly independent with b = 0): of dependent
+points some have a Radon partition, whose two parts no hyperplane separates. Whether a half-space realises a certain
+labelling is decided by a linear program (`optimize.separating_hyperplane`), so it does not depend on how a learner
+converges.
 """
 
 from __future__ import annotations
@@ -55,6 +57,10 @@ class HypothesisClass(ABC):
     @abstractmethod
     def dimension(self) -> int:
         """Return the VC dimension."""
+
+    def _most_shattered(self, points: Array) -> int | None:
+        """Return the largest number of the points that are shattered, where there is a closed form."""
+        return None
 
     def _line(self, points: Array, labels: Labels) -> Array:
         """Return (w, b) of a line that separates the labels, for the picture; NaN if there is none."""
@@ -99,6 +105,9 @@ class Boxes(HypothesisClass):
 
     n_features: int
 
+    def __post_init__(self) -> None:
+        _check_width(self.n_features)
+
     def realizes(self, points: Array, labels: Labels) -> bool:
         """Whether the smallest box around the points with label 1 contains no others."""
         if not labels.any():
@@ -119,6 +128,9 @@ class Halfspaces(HypothesisClass):
     n_features: int
     homogeneous: bool = False
 
+    def __post_init__(self) -> None:
+        _check_width(self.n_features)
+
     def realizes(self, points: Array, labels: Labels) -> bool:
         """Whether a hyperplane has the points with label 1 strictly on one side, the others strictly on the other."""
         if not self.homogeneous:
@@ -129,6 +141,12 @@ class Halfspaces(HypothesisClass):
         both = np.vstack([signed, -signed])
         found = separating_hyperplane(both, np.repeat([1, 0], len(points)), fit_intercept=False)
         return bool(found.kind == "complete")
+
+    def _most_shattered(self, points: Array) -> int:
+        """Return the affine (or linear) rank of the points; columns are scaled, which does not change it."""
+        rows = points if self.homogeneous else points - points[0]
+        scale = np.abs(rows).max(axis=0)
+        return int(np.linalg.matrix_rank(rows / np.where(scale > 0, scale, 1.0))) + (0 if self.homogeneous else 1)
 
     def _line(self, points: Array, labels: Labels) -> Array:
         if labels.all() or not labels.any() or self.homogeneous:
@@ -192,7 +210,7 @@ def shatters(model: Any, points: ArrayLike) -> bool:
     model : HypothesisClass, classifier, or list or dict of functions
         `Halfspaces`, `Boxes`, `Thresholds`; a classifier, for the functions it can fit; or the functions themselves
         (callables or fitted classifiers that predict 0 and 1, or False and True).
-        Linear classifiers, also after transformers in a pipeline, are decided exactly, by linear programs. Other
+        Linear classifiers, also after transformers in a pipeline, are decided exactly, as half-spaces. Other
         classifiers are fitted to every labelling with two classes: True is certain, False only says that these fits
         do not realise all labellings.
     points : array-like of shape (n, d)
@@ -267,6 +285,8 @@ def vc_dimension(model: Any, points: ArrayLike | None = None) -> int:
         return _class_of(model, None).dimension()
     rows = _points(points)
     hypotheses, lifted = _class_of(model, rows), _lifted(model, rows)
+    if (most := hypotheses._most_shattered(lifted)) is not None:
+        return most
     # Every subset of a shattered set is shattered: sets grow from those of one point less.
     shattered: set[tuple[int, ...]] = {()}
     size = 0
@@ -303,6 +323,11 @@ def _class_of(model: Any, points: Array | None) -> HypothesisClass:
         raise ParameterError(f"{type(model).__name__} does not know its number of features yet: fit it first.")
     width = _lifted(model, points).shape[1] if points is not None else last.n_features_in_
     return Halfspaces(width, homogeneous=not getattr(last, "fit_intercept", type(last).__name__ != "PegasosSVC"))
+
+
+def _check_width(n_features: Any) -> None:
+    if isinstance(n_features, bool) or not isinstance(n_features, int | np.integer) or n_features < 1:
+        raise ParameterError(f"n_features must be an int >= 1, the number of coordinates; got {n_features!r}.")
 
 
 def _is_linear(classifier: Any) -> bool:
@@ -346,6 +371,8 @@ def _labels_of(function: Any, points: Array) -> Labels:
 def _unrealized(hypotheses: HypothesisClass, points: Array) -> Labels | None:
     """The first labelling, in lexicographic order, that no function has."""
     hypotheses = hypotheses.at(points) if isinstance(hypotheses, _Finite) else hypotheses
+    if hypotheses._most_shattered(points) == len(points):
+        return None
     for y in product((False, True), repeat=len(points)):
         labels = np.array(y)
         if not hypotheses.realizes(points, labels):

@@ -271,7 +271,7 @@ class DecisionTree(NamedImportances, CategoricalColumns, ExplainedTrees, TreeEst
         ----------
         ax : matplotlib Axes, optional
         max_depth : int, optional
-            Levels drawn below the root; all by default.
+            Levels drawn below the root; by default as many as can be read, with at most 12 nodes side by side.
 
         Returns
         -------

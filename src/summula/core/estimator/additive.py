@@ -80,8 +80,17 @@ class AdditiveEstimator(Estimator):
 
     def _use_sums(self, sums: Any, weighted: bool) -> None:
         """Store the sums and set the fitted attributes; `weighted` tells whether the rows just added had weights."""
-        self._sums, self._weighted = sums, self._weighted or weighted
+        self._keep_sums(sums, weighted)
         self._solve(sums)
+
+    def _keep_sums(self, sums: Any, weighted: bool) -> None:
+        """Store the sums without solving for the fitted attributes, which `_use_sums` then does."""
+        self._sums, self._weighted = sums, self._weighted or weighted
+
+    def _add_sums(self, other: Any) -> None:
+        """Add the sums of another model of the same class and parameters, without solving."""
+        mine, theirs = self._paired(other)
+        self._keep_sums(mine.merge(theirs), bool(other._weighted))
 
     def track_rows(self) -> Self:
         """Keep a hash of every row from the next fit on, so that `forget` refuses rows the model has not seen.

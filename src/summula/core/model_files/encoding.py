@@ -92,7 +92,8 @@ def refusal(owner: str, path: str, value: Any) -> str:
     """Return the error message for a value that cannot be saved; an empty path means the model itself."""
     kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
     if not path:
-        return f"A {kind} cannot be saved: save() takes Summula estimators; use the library the object comes from."
+        cure = "pickle it" if kind.startswith("summula.") else "use the library the object comes from"
+        return f"A {kind} cannot be saved: save() takes Summula estimators; {cure}."
     if "numpy.random" in kind:
         cure = "set it to an integer seed before saving"
     elif callable(value):

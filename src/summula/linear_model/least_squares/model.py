@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -170,6 +171,10 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
     def _kept_sums(self) -> Gram | None:
         sums = self._fit.sums
         return sums if sums is not None and sums.is_finite() else None
+
+    def _keep_sums(self, sums: Gram, weighted: bool) -> None:
+        self._fit = replace(self._fit, sums=sums)
+        self._given = self._given._replace(weighted=self._given.weighted or weighted)
 
     def _sums_of(self, run: Run) -> Gram:
         kept = self._fit.sums

@@ -19,7 +19,7 @@ def bin_values(values: Any, edges: Any, out: Any) -> None:
     for i in range(len(values)):
         x = values[i]
         at, step = np.uint64(0), np.uint64(128)
-        for _ in range(8):  # no branch to foretell: comparisons become numbers
+        for _ in range(8):  # no branch to mispredict: comparisons become numbers
             at += step * np.uint64(edges[at + step - np.uint64(1)] < x)
             step >>= np.uint64(1)
         out[i] = np.uint8(255) if x != x else np.uint8(at)

@@ -19,7 +19,7 @@ def _go_down(X: Any, start: int, stop: int, nodes: Any, tree: int, at: Any) -> N
     """The leaves of some rows in one tree, into `at`.
 
     The rows go down side by side, a level at a time: a processor fetches for one what another waits for. Whether a row
-    goes right is added to the number of the left child, so that there is no branch to foretell.
+    goes right is added to the number of the left child, so that there is no branch to mispredict.
     """
     column, threshold, category = nodes.column, nodes.threshold, nodes.category
     missing_left, child, lefts = nodes.missing_left, nodes.child, nodes.lefts

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -71,37 +72,91 @@ def _classes(model: Any) -> Any:
     return model._classes_of_outputs
 
 
+_MOST = 12  # nodes side by side
+_SIZE = 8.0  # of letters, in points
+_SMALLEST = 4.0
+_LETTER = 0.0085  # inches per letter and point
+
+
+class _Layout(NamedTuple):
+    """The levels of a tree that are drawn: the lowest one, nodes without children below them, and all texts."""
+
+    lowest: int
+    is_end: Any
+    texts: dict[int, str]
+
+    places: Any  # the horizontal place of every node
+    depth: Any
+
+    @property
+    def width(self) -> float:
+        """Width of the axes, where leaves are one apart."""
+        return float(self.is_end.sum()) + 0.4
+
+    @property
+    def letters(self) -> float:
+        """Number of letters that boxes one apart may have, so that none overlaps another, or the sides of the axes."""
+        letters = {node: max(map(len, text.split("\n"))) + 2 for node, text in self.texts.items()}
+        needed = 1.0
+        for level in range(self.lowest + 1):
+            row = sorted((self.places[node], letters[node]) for node in letters if self.depth[node] == level)
+            needed = max([needed, *((a + b) / 2 / (y - x) for (x, a), (y, b) in itertools.pairwise(row))])
+            (left, first), (right, last) = row[0], row[-1]
+            needed = max(needed, first / 2 / (left + 0.7), last / 2 / (self.width - 0.7 - right))
+        return needed
+
+    def size(self, inches: float) -> float:
+        """Return the size of letters, in points, on axes of this width."""
+        return min(_SIZE, inches / (self.width * _LETTER * self.letters))
+
+
 def plot(model: Any, ax: Any, max_depth: int | None) -> Any:
     """Draw a tree; leaves have equal distances, and inner nodes are above the middle of their children."""
     from matplotlib import pyplot as plt
 
     nodes, depth = model._nodes, model._depths()
-    lowest = int(depth.max()) if max_depth is None else min(max_depth, int(depth.max()))
-    shown = depth <= lowest
-    is_end = shown & ((nodes.column < 0) | (depth == lowest))
-    place = _places(nodes, is_end)
+    deepest = int(depth.max())
+    layout = _laid_out(model, _readable_depth(nodes, depth) if max_depth is None else min(max_depth, deepest))
     if ax is None:
-        ends = int(is_end.sum())
-        _, ax = plt.subplots(figsize=(min(max(1.9 * ends, 5), 60), 1.3 * (lowest + 1) + 0.6))
+        wide = min(max(1.05 * _LETTER * _SIZE * layout.letters * layout.width, 5), 60)
+        _, ax = plt.subplots(figsize=(wide, 1.1 * (layout.lowest + 1) + 0.3), layout="constrained")
+    inches = ax.get_position().width * ax.figure.get_figwidth()
+    if ax.figure.get_layout_engine() is not None:  # which will use the space of the axis labels
+        inches *= 1.2
+    while max_depth is None and layout.lowest > 1 and layout.size(inches) < _SMALLEST:
+        layout = _laid_out(model, layout.lowest - 1)
+    size, place = max(_SMALLEST, layout.size(inches)), layout.places
     ax.set_axis_off()
-    ax.set_xlim(-0.7, max(is_end.sum() - 0.3, 0.7))
-    ax.set_ylim(-lowest - 0.5, 0.5)
-    for node in np.flatnonzero(shown):
-        if not is_end[node]:
+    ax.set_xlim(-0.7, max(layout.is_end.sum() - 0.3, 0.7))
+    ax.set_ylim(-layout.lowest - 0.5, 0.5)
+    for node, text in layout.texts.items():
+        if not layout.is_end[node]:
             for side in range(2):
                 child = nodes.child[node] + side
                 ax.plot([place[node], place[child]], [-depth[node], -depth[child]], color="0.6", lw=1, zorder=1)
-        ax.text(
-            place[node],
-            -depth[node],
-            _label(model, int(node), is_end=bool(is_end[node])),
-            ha="center",
-            va="center",
-            fontsize=8,
-            bbox={"boxstyle": "round", "facecolor": _colour(model, int(node)), "edgecolor": "0.5"},
-            zorder=2,
-        )
+        box = {"boxstyle": "round", "facecolor": _colour(model, node), "edgecolor": "0.5"}
+        look = {"ha": "center", "va": "center", "fontsize": size, "color": "black", "parse_math": False}
+        ax.text(place[node], -depth[node], text, bbox=box, zorder=2, **look)
+    if max_depth is None and layout.lowest < deepest:
+        title = f"the first {layout.lowest} of {deepest} levels: draw more with max_depth="
+        ax.set_title(title, fontsize=8, color="0.4")
     return ax
+
+
+def _laid_out(model: Any, lowest: int) -> _Layout:
+    nodes, depth = model._nodes, model._depths()
+    shown = depth <= lowest
+    is_end = shown & ((nodes.column < 0) | (depth == lowest))
+    texts = {int(node): _label(model, int(node), is_end=bool(is_end[node])) for node in np.flatnonzero(shown)}
+    return _Layout(lowest, is_end, texts, _places(nodes, is_end), depth)
+
+
+def _readable_depth(nodes: Any, depth: Any) -> int:
+    """Return the number of levels that have at most so many nodes side by side that their texts can be read."""
+    lowest = 1
+    while lowest < depth.max() and ((nodes.column < 0) & (depth <= lowest + 1) | (depth == lowest + 1)).sum() <= _MOST:
+        lowest += 1
+    return min(lowest, int(depth.max()))
 
 
 def _places(nodes: Any, is_end: Any) -> Any:

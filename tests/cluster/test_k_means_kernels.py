@@ -1,0 +1,54 @@
+"""Several passes of Lloyd's algorithm in one call, against a few lines of NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from summula.cluster.k_means_kernels import few_passes
+from tests.reference.k_means import lloyd
+
+
+def run(X: Any, start: Any, weights: Any, passes: int, tolerance: float = -1.0) -> tuple[int, Any, Any, Any, Any]:
+    """The number of passes, the centres after and before the last one, labels, and the inertia of each."""
+    k, d = start.shape
+    labels, inertias, centres, last = np.full(len(X), -1, np.int32), np.zeros(passes), start.copy(), np.zeros((k, d))
+    sums = np.zeros((k, d)), np.zeros(k), np.empty(0, np.float32), np.array([tolerance, np.inf])
+    done = few_passes(X, (centres, last, np.arange(k)), weights, labels, np.empty(len(X)), sums, inertias)
+    return done, centres, last, labels, inertias
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_passes_are_those_of_the_reference(weighted: bool) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5))
+    weights = rng.integers(1, 4, 300).astype(float) if weighted else np.empty(0)
+    done, centres, last, _, inertias = run(X, X[:4], weights, 6)
+    expected, _, trace = lloyd(X, X[:4], 6, weights if weighted else None)
+    assert done == 6
+    np.testing.assert_allclose(centres, expected, rtol=1e-12)
+    np.testing.assert_allclose(last, lloyd(X, X[:4], 5, weights if weighted else None)[0], rtol=1e-12)
+    np.testing.assert_allclose(inertias, trace, rtol=1e-12)
+
+
+def test_they_end_when_no_label_changes_and_at_the_tolerance() -> None:
+    X = np.array([[0.0], [1.0], [10.0], [11.0]])
+    done, centres, _, labels, inertias = run(X, X[[0, 2]], np.empty(0), 6)
+    assert done == 1
+    assert centres.tolist() == [[0.5], [10.5]]
+    assert labels.tolist() == [0, 0, 1, 1]
+    assert inertias[0] == 2.0
+    assert run(X, X[[0, 1]], np.empty(0), 6, tolerance=1e9)[0] == 1
+
+
+@pytest.mark.parametrize("far", [5.0, np.nan, 1e200])
+def test_a_pass_that_needs_more_is_left_to_the_caller(far: float) -> None:
+    """An empty cluster, or rows that are not finite, or whose distances are not."""
+    X = np.array([[0.0], [1.0], [far]])
+    start = np.array([[0.0], [1e3]]) if far == 5.0 else X[:2].copy()
+    done, centres, _, labels, _ = run(X, start, np.empty(0), 4)
+    assert done == 0
+    assert centres.tolist() == start.tolist()
+    assert (labels == -1).all()
