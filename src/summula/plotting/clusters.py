@@ -50,12 +50,10 @@ def cluster_regions(
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import cluster_regions
     >>> ax = cluster_regions([[0, 0], [0, 1], [5, 5]], [0, 0, 1], [[0, 0.5], [5, 5]])
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['cluster 0: 2 rows', 'cluster 1: 1 row']
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     rows, clusters = np.asarray(X, np.float64), np.asarray(labels)
@@ -102,12 +100,10 @@ def cluster_histogram(x: Any, labels: Any, centers: Any = None, *, name: str = "
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import cluster_histogram
     >>> ax = cluster_histogram([0.0, 1.0, 5.0], [0, 0, 1], [0.5, 5.0])
     >>> ax.get_ylabel(), len(ax.lines)
     ('rows', 2)
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     values, clusters = np.asarray(x, np.float64), np.asarray(labels)

@@ -36,7 +36,6 @@ def coefficient_paths(
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib import pyplot
     >>> from summula.linear_model import lasso_path
     >>> from summula.plotting import coefficient_paths
     >>> X = np.random.default_rng(0).normal(size=(50, 4))
@@ -44,7 +43,6 @@ def coefficient_paths(
     >>> ax = coefficient_paths(alphas, coefs, names=["a", "b", "c", "d"])
     >>> len(ax.lines), ax.get_xscale()
     (4, 'log')
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     alphas, coefs = np.asarray(alphas, np.float64), np.asarray(coefs, np.float64)

@@ -31,14 +31,12 @@ def scree(pca: Any, *, ax: Any = None) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib import pyplot
     >>> from summula.decomposition import PCA
     >>> from summula.plotting import scree
     >>> X = np.random.default_rng(0).normal(size=(50, 4)) * [4.0, 2.0, 1.0, 0.5]
     >>> ax = scree(PCA().fit(X))
     >>> len(ax.patches), ax.get_xlabel()
     (4, 'component')
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     if not len(getattr(pca, "explained_variance_", ())):
@@ -72,13 +70,11 @@ def loadings(model: Any, *, ax: Any = None) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib import pyplot
     >>> from summula.decomposition import PCA
     >>> from summula.plotting import loadings
     >>> ax = loadings(PCA(n_components=2).fit(np.random.default_rng(0).normal(size=(50, 5))))
     >>> ax.get_xlabel(), len(ax.get_yticks())
     ('component', 5)
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     components = np.asarray(getattr(model, "components_", np.empty((0, 0))), np.float64)

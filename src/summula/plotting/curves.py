@@ -40,12 +40,10 @@ def learning_curve(sizes: Any, training: Any, validation: Any, *, measure: str =
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import learning_curve
     >>> ax = learning_curve([50, 100, 200], [0.99, 0.95, 0.93], [0.8, 0.86, 0.9])
     >>> [line.get_label() for line in ax.lines], ax.get_xlabel()
     (['training', 'validation'], 'training rows')
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     x, heights = _points("learning_curve", sizes, training, validation)
@@ -80,12 +78,10 @@ def validation_curve(
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import validation_curve
     >>> ax = validation_curve([0.01, 1.0, 100.0], [0.7, 0.9, 1.0], [0.7, 0.88, 0.8], parameter="C", chosen=1.0)
     >>> ax.get_xscale(), ax.get_xlabel()
     ('log', 'C')
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     x, heights = _points("validation_curve", values, training, validation)

@@ -80,7 +80,6 @@ def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, a
     --------
     >>> import numpy as np
     >>> import summula
-    >>> from matplotlib import pyplot
     >>> from summula.linear_model import LogisticRegression
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> y = X[:, 0] > X[:, 1] ** 2
@@ -90,7 +89,6 @@ def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, a
     ['False', 'True']
     >>> summula.plot(model, X, y, kind="roc").get_xlabel()
     'false positive rate'
-    >>> pyplot.close("all")
     """
     check_installed()
     if kind is not None and kind not in PICTURES:

@@ -44,12 +44,10 @@ def value_grid(
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import value_grid
     >>> ax = value_grid([[0.8, 0.9, 1.0], [0.7, float("nan"), -1.0]], [[1, 1, -1], [0, -1, -1]])
     >>> [text.get_text() for text in ax.texts if text.get_text()]
     ['0.8', '0.9', '1', '0.7', '-1']
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     from matplotlib import colormaps

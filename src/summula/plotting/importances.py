@@ -33,12 +33,10 @@ def importance_bars(
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import importance_bars
     >>> ax = importance_bars([0.1, 0.7, 0.2], ["age", "income", "rent"])
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['income', 'rent', 'age']
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     heights = np.asarray(values, np.float64)
@@ -76,12 +74,10 @@ def selection_curve(
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import selection_curve
     >>> ax = selection_curve([0.6, 0.8, 0.79], ["+ age", "+ rent", "+ size"], chosen=1)
     >>> [label.get_text() for label in ax.get_xticklabels()]
     ['+ age', '+ rent', '+ size']
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     heights = np.asarray(scores, np.float64)

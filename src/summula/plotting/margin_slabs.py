@@ -33,14 +33,12 @@ def margin_slab(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import margin_slab
     >>> from summula.svm import SVC
     >>> X = [[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [3.0, 3.0]]
     >>> ax = margin_slab(SVC(C=float("inf"), kernel="linear").fit(X, [0, 1, 1, 1]), X, [0, 1, 1, 1])
     >>> ax.get_title()
     '3 of 4 rows are support vectors'
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     slices = Slices(X, "margin_slab", model, y if isinstance(y, str) else None)

@@ -39,7 +39,6 @@ def fitted_mean(model: Any, X: Any, y: Any, *, column: Any = 0, ax: Any = None) 
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib import pyplot
     >>> from summula.linear_model import PoissonRegressor
     >>> from summula.plotting import fitted_mean
     >>> rng = np.random.default_rng(0)
@@ -48,7 +47,6 @@ def fitted_mean(model: Any, X: Any, y: Any, *, column: Any = 0, ax: Any = None) 
     >>> ax = fitted_mean(PoissonRegressor(alpha=0).fit(hours, calls), hours, calls)
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['data', 'fitted mean']
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     classes = _two_classes(model)

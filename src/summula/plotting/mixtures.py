@@ -42,7 +42,6 @@ def mixture_ellipses(
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib import pyplot
     >>> from summula.mixture import GaussianMixture
     >>> from summula.plotting import mixture_ellipses
     >>> X = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([[0.0], [5.0]], 30, axis=0)
@@ -50,7 +49,6 @@ def mixture_ellipses(
     >>> ax = mixture_ellipses(*steps, X=X)
     >>> len(ax.lines)
     8
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     if not models:
@@ -136,14 +134,12 @@ def mixture_density(model: Any, X: Any = None, *, ax: Any = None) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib import pyplot
     >>> from summula.mixture import GaussianMixture
     >>> from summula.plotting import mixture_density
     >>> X = np.random.default_rng(0).normal(size=(60, 1)) + np.repeat([[0.0], [5.0]], 30, axis=0)
     >>> ax = mixture_density(GaussianMixture(2, random_state=0).fit(X), X)
     >>> ax.get_ylabel(), len(ax.lines)
     ('density', 3)
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     means = np.asarray(getattr(model, "means_", np.empty((0, 0))), np.float64)

@@ -34,14 +34,12 @@ def oriented_histograms(
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import oriented_histograms
     >>> sums = np.zeros((1, 2, 12))
     >>> sums[0, 1, 6] = 3.0  # vertical gradient: a horizontal edge in the second cell
     >>> ax = oriented_histograms(sums)
     >>> ax.collections[0].get_segments()[0].round(1).tolist()
     [[15.1, 3.5], [7.9, 3.5]]
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     from matplotlib.collections import LineCollection

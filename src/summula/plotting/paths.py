@@ -56,7 +56,6 @@ def descent_path(
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.optimize import bfgs, gradient_descent
     >>> from summula.plotting import descent_path
     >>> def f(x):
@@ -64,7 +63,6 @@ def descent_path(
     >>> ax = descent_path(f, gradient_descent(f, [5.0, 1.0]), bfgs(f, [5.0, 1.0]), labels=["descent", "BFGS"])
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['descent', 'BFGS']
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     if not solutions:

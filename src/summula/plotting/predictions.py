@@ -40,12 +40,10 @@ def confusion(y: Any, predicted: Any, *, classes: Sequence[Any] | None = None, n
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import confusion
     >>> ax = confusion(["cat", "cat", "dog", "dog"], ["cat", "dog", "dog", "dog"])
     >>> ax.get_title(), [text.get_text() for text in ax.texts]
     ('3 of 4 rows (75.0%) are predicted correctly', ['1', '1', '0', '2'])
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     actual, guess = np.asarray(y).ravel().astype(object), np.asarray(predicted).ravel().astype(object)
@@ -94,12 +92,10 @@ def predicted_actual(y: Any, predicted: Any, *, name: str = "y", ax: Any = None)
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import predicted_actual
     >>> ax = predicted_actual([1.0, 2.0, 3.0], [1.5, 2.0, 2.5], name="price")
     >>> ax.get_xlabel(), ax.get_title()
     ('predicted price', 'R2 = 0.750, root mean square error 0.408')
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     try:

@@ -40,12 +40,10 @@ def roc(y: Any, *scores: Any, labels: Sequence[str] | None = None, ax: Any = Non
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import roc
     >>> ax = roc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], labels=["model"])
     >>> ax.get_legend().get_texts()[0].get_text()
     'model: area 0.750'
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     truth = np.asarray(y).ravel()

@@ -82,7 +82,6 @@ def decision_regions(
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib import pyplot
     >>> from summula.linear_model import LogisticRegression
     >>> from summula.plotting import decision_regions
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
@@ -90,7 +89,6 @@ def decision_regions(
     >>> ax = decision_regions(LogisticRegression().fit(X, y), X, y)
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['above', 'below']
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     classes = _classes(model)

@@ -43,14 +43,12 @@ def class_curves(model: Any, X: Any, y: Any = None, *, column: Any = 0, ax: Any 
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.naive_bayes import GaussianNB
     >>> from summula.plotting import class_curves
     >>> X, y = [[0.0], [1.0], [4.0], [5.0], [9.0], [9.5]], ["a", "a", "b", "b", "c", "c"]
     >>> ax = class_curves(GaussianNB().fit(X, y), X, y)
     >>> ax.get_ylabel(), [text.get_text() for text in ax.get_legend().get_texts()]
     ('probability', ['a', 'b', 'c'])
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     slices = Slices(X, "class_curves", model, y if isinstance(y, str) else None)
@@ -116,14 +114,12 @@ def fitted_surface(model: Any, X: Any, y: Any = None, *, columns: Any = (0, 1), 
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib import pyplot
     >>> from summula.linear_model import LinearRegression
     >>> from summula.plotting import fitted_surface
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
     >>> ax = fitted_surface(LinearRegression().fit(X, X[:, 0] + X[:, 1]), X, X[:, 0] + X[:, 1])
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('x0', 'x1')
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     from matplotlib.colors import Normalize
@@ -163,14 +159,12 @@ def outlier_scores(model: Any, X: Any, *, ax: Any = None) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import outlier_scores
     >>> from summula.svm import OneClassSVM
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> ax = outlier_scores(OneClassSVM(nu=0.1).fit(X), X)
     >>> len(ax.collections)
     4
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     slices = Slices(X, "outlier_scores", model)

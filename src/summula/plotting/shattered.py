@@ -35,12 +35,10 @@ def shattering(points: Any, labels: Any, realized: Any, lines: Any = None, *, ax
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import shattering
     >>> ax = shattering([[0, 0], [1, 0]], [[0, 0], [0, 1], [1, 0], [1, 1]], [True] * 4)
     >>> ax.get_title()
     'all 4 labellings of 2 points are realised'
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     places, codes, possible = np.asarray(points, np.float64), np.asarray(labels, bool), np.asarray(realized, bool)

@@ -53,14 +53,12 @@ def convergence(*solved: Any, labels: Sequence[str] | None = None, ax: Any = Non
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib import pyplot
     >>> from summula.linear_model import LogisticRegression
     >>> from summula.plotting import convergence
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> ax = convergence(LogisticRegression().fit(X, X[:, 0] > X[:, 1] ** 2))
     >>> ax.get_yscale(), ax.get_xlabel()
     ('log', 'step')
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     if not solved:

@@ -47,12 +47,10 @@ def state_values(values: Any, policy: Any = None, *, lower: Any = None, upper: A
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import state_values
     >>> ax = state_values([1.0, 2.0, 4.0], [0, 1, 1])
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['action 0', 'action 1']
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     heights = np.asarray(values, np.float64)
@@ -88,12 +86,10 @@ def horizon_values(values: Any, policy: Any, *, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import horizon_values
     >>> ax = horizon_values([[1.0, 2.0], [0.0, 0.0]], [[0, 1]])
     >>> [text.get_text() for text in ax.texts], ax.get_xlabel()
     (['0', '1'], 'step')
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     V, actions = np.asarray(values, np.float64), np.asarray(policy)
@@ -141,13 +137,11 @@ def value_function(
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import value_function
     >>> x = np.linspace(-1, 1, 21)
     >>> ax = value_function([x], -(x**2), (x < 0).astype(int), labels=["left", "right"])
     >>> ax.get_ylabel(), [text.get_text() for text in ax.get_legend().get_texts()]
     ('value', ['left', 'right'])
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     grid = [np.asarray(side, np.float64) for side in sides]
@@ -220,12 +214,10 @@ def episode_returns(returns: Any, *, window: int | None = None, ax: Any = None) 
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import episode_returns
     >>> ax = episode_returns([0.0, 1.0, 2.0, 3.0], window=2)
     >>> ax.lines[0].get_xydata().tolist()
     [[2.0, 0.5], [3.0, 1.5], [4.0, 2.5]]
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     payoff = np.asarray(returns, np.float64)

@@ -53,12 +53,10 @@ def weight_space(
 
     Examples
     --------
-    >>> from matplotlib import pyplot
     >>> from summula.plotting import weight_space
     >>> ax = weight_space([[1.0, 2.0], [-1.0, 1.0], [-2.0, -1.0]], [1, 1, -1], [[0.0, 0.0], [1.0, 2.0]])
     >>> ax.get_title()
     'weights in the cone classify all 3 rows correctly'
-    >>> pyplot.close(ax.figure)
     """
     check_installed()
     rows, classes, signs = _rows(X, y, intercept)
