@@ -14,7 +14,7 @@ from pyarrow import parquet
 from sklearn.metrics import f1_score, roc_auc_score
 
 import summula
-from summula.core.errors import DataError, ParameterError
+from summula.core.errors import DataError, OutputError, ParameterError
 from summula.training import TrainingResult
 
 RNG = np.random.default_rng(0)
@@ -205,6 +205,18 @@ def test_leakage_is_reported() -> None:
         ({"costs": [[0, 1, 2]]}, DataError, r"give \(2, 2\)"),
         ({"data": [[1.0, 2.0]]}, ParameterError, "give a frame"),
         ({"time": 0}, ParameterError, "not a number of seconds"),
+        ({"time": "60"}, ParameterError, "time='60' is not a number of seconds"),
+        ({"time": None}, ParameterError, "time=None is not a number of seconds"),
+        ({"target": FRAME["sick"]}, ParameterError, "^target is a Series; give the name of a column"),
+        ({"groups": np.arange(N) // 8}, ParameterError, "^groups is a ndarray; give the name of a column"),
+        ({"time_column": FRAME["day"]}, ParameterError, "^time_column is a Series; give the name of a column"),
+        ({"metric": "rmse"}, ParameterError, "average_precision, log_loss\\.$"),  # (task='numbers' is no cure for text)
+        (
+            {"data": NUMBERS, "target": "cost", "class_weight": "balanced"},
+            ParameterError,
+            "class_weight is for classes",
+        ),
+        ({"data": NUMBERS, "target": "cost", "costs": [[0, 1], [1, 0]]}, ParameterError, "--task classes"),
         ({"holdout": 1.0}, ParameterError, "not a share of the rows"),
         ({"drop": ["sick"]}, ParameterError, "is the target"),
     ],
@@ -212,3 +224,22 @@ def test_leakage_is_reported() -> None:
 def test_refusals(options: dict[str, Any], error: type[Exception], sentence: str) -> None:
     with pytest.raises(error, match=sentence):
         trained(**options)
+
+
+def test_one_model_may_be_named_by_itself() -> None:
+    assert trained(models="logistic").leaderboard["model"].tolist() == ["logistic", "baseline"]
+
+
+def test_columns_called_by_numbers() -> None:
+    frame = pd.DataFrame(X)
+    frame[3] = SCORE
+    assert trained(frame, 3, models=["linear"]).model.target == "3"  # type: ignore[arg-type]
+
+
+def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
+    result = trained(models=["baseline"])
+    with pytest.raises(OutputError, match="is a folder; give the name of a file, such as report.html"):
+        result.report(tmp_path)
+    with pytest.raises(OutputError, match="does not exist; create it, or choose another"):
+        result.report(tmp_path / "nowhere" / "report.html")
+    assert not list(tmp_path.iterdir())

@@ -152,7 +152,9 @@ class _Training:
     def run(self, open_folders: ExitStack) -> TrainingResult:
         request = self.request
         target = self._target()
-        metric = metric_for(target.task.kind, request.metric, request.costs is not None)
+        metric = metric_for(
+            target.task.kind, request.metric, request.costs is not None, text=target.y.dtype.kind in "OU"
+        )
         if request.metric is not None and ranks_alike(request.metric):
             self.remark(f"Candidates are compared by {metric.name} errors, which rank them as {request.metric} does.")
         split = self._split(target)
