@@ -82,7 +82,7 @@ def test_an_empty_list_of_models(species: Trained, tmp_path: Path) -> None:
 
 def test_model_and_table_in_the_wrong_order(species: Trained, tmp_path: Path) -> None:
     said = failure(4, "predict", species.table, species.folder, "-o", tmp_path / "p.csv")
-    assert said == f"{species.table} is a table; the model comes first, as in: summula predict out {species.table}"
+    assert said == f"{species.table} is a table; give the model first, and then the table."
     assert "is a saved model, not a table" in failure(
         3, "predict", species.folder, species.folder / "model.summula", "-o", tmp_path / "p.csv"
     )

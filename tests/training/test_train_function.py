@@ -202,6 +202,7 @@ def test_leakage_is_reported() -> None:
         ({"groups": "nobody"}, DataError, "nobody"),
         ({"groups": "a", "time_column": "b"}, ParameterError, "not both"),
         ({"models": ["magic"]}, ParameterError, "choose from baseline, logistic"),
+        ({"models": ["Logistic"]}, ParameterError, "did you mean 'logistic'"),
         ({"costs": [[0, 1, 2]]}, DataError, r"give \(2, 2\)"),
         ({"data": [[1.0, 2.0]]}, ParameterError, "give a frame"),
         ({"time": 0}, ParameterError, "not a number of seconds"),
@@ -243,3 +244,11 @@ def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="does not exist; create it, or choose another"):
         result.report(tmp_path / "nowhere" / "report.html")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_copies_of_training_rows_among_those_held_out_get_a_remark(stream: bool) -> None:
+    twice = pd.concat([CLASSES, CLASSES], ignore_index=True)
+    copies = [text for text in trained(twice, stream=stream).remarks if "equal a training row in every column" in text]
+    assert len(copies) == 1
+    assert not any("equal a training row" in text for text in trained(stream=stream).remarks)

@@ -52,7 +52,7 @@ def load_model(path: str) -> TableModel:
     if os.path.isdir(path):
         path = _model_file(path)
     elif path.lower().endswith(_TABLES) and os.path.exists(path):
-        raise CommandError(f"{path} is a table; the model comes first, as in: summula predict out {path}", MODEL)
+        raise CommandError(f"{path} is a table; give the model first, and then the table.", MODEL)
     try:
         model = summula.load(committed_path(path))
     except FileNotFoundError:

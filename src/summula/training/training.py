@@ -98,11 +98,9 @@ def train(
     True
     """
     command = _command(locals())
-    if not isinstance(time, Real) or not time > 0:
-        raise ParameterError(f"time={time!r} is not a number of seconds; give one such as 60.")
     request = Request(
         target=_column_name("target", target),
-        time=float(time),
+        time=_seconds(time),
         models=[models] if isinstance(models, str) else None if models is None else list(models),
         metric=metric,
         costs=costs,
@@ -120,6 +118,12 @@ def train(
     listener = _PythonListener(progress)
     table = open_data(data, listener.remark)
     return run(request, check_request(request, table), listener)
+
+
+def _seconds(given: Any) -> float:
+    if not isinstance(given, Real) or not float(given) > 0:
+        raise ParameterError(f"time={given!r} is not a number of seconds; give one such as 60.")
+    return float(given)
 
 
 def _column_name(option: str, given: Any) -> str:
