@@ -1,4 +1,4 @@
-"""`summula cluster`: the rows of a table in groups, by k-means on its encoded and scaled columns."""
+"""`summula cluster`: the rows of a table in groups, by k-means on its encoded columns."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ __all__ = ["ClusterRequest", "cluster_file"]
 
 Array = NDArray[Any]
 
+_UNITS = "Numbers are in standard deviations about their mean; indicators are shares of the rows of a cluster."
 _STARTS = 5
 _SHOWN = 20  # columns of the table of centres
 
@@ -137,7 +138,7 @@ def _content(request: ClusterRequest, found: Clustered) -> Content:
             "Clusters",
             [
                 Figure("Rows", bars(names, sizes.tolist(), "rows of each cluster")),
-                Table("Centres", ["column", *names], centres, "In standard deviations about the mean of the column."),
+                Table("Centres", ["column", *names], centres, _UNITS),
             ],
         ),
         (
