@@ -37,6 +37,7 @@ def test_labels_and_report(table: Path, tmp_path: Path, how: tuple[object, ...])
     assert len(set(zip(np.arange(300) % 3, found.tolist(), strict=True))) == 3
     page = report.read_text()
     assert "300 rows in 3 clusters" in page
+    assert [page.count(f'class="point s{k}"') for k in range(4)] == [100, 100, 100, 0]
     assert "indicators are shares of the rows of a cluster" in page  # (they are not scaled)
     assert ("How many clusters" in page) == (how == ("--select",))
 

@@ -155,8 +155,8 @@ def _content(request: ClusterRequest, found: Clustered) -> Content:
         first, second = (about @ axes.T).T
         drawn = Figure(
             "Rows on two axes",
-            points(first, second, "first", "second"),
-            "Along the directions of largest variance.",
+            points(first, second, "first", "second", groups=model.labels_, names=names),
+            "Along the directions of largest variance; colours are clusters.",
         )
         sections[0][1].append(drawn)
     if hasattr(model, "selection_"):
