@@ -11,7 +11,7 @@ from pyarrow import csv, parquet
 
 pytest.importorskip("typer")
 
-from tests.cli.commands import document, failure, write
+from tests.cli.commands import document, failure, run, write
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,8 @@ def test_labels_and_report(table: Path, tmp_path: Path, how: tuple[object, ...])
     assert len(set(zip(np.arange(300) % 3, found.tolist(), strict=True))) == 3
     page = report.read_text()
     assert "300 rows in 3 clusters" in page
+    assert [page.count(f'class="point s{k}"') for k in range(4)] == [100, 100, 100, 0]
+    assert "indicators are shares of the rows of a cluster" in page  # (they are not scaled)
     assert ("How many clusters" in page) == (how == ("--select",))
 
 
@@ -51,3 +53,27 @@ def test_what_goes_wrong_is_one_sentence(table: Path, tmp_path: Path) -> None:
     assert "either the number of clusters" in failure(3, "cluster", table, "--k", 3, "--select")
     assert "--k 301 is more than the 300 rows of the table; give fewer" in failure(3, "cluster", table, "--k", 301)
     assert "'depth'" in failure(3, "cluster", table, "--k", 2, "--drop", "depth")
+
+
+def test_the_report_is_called_as_the_labels(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "two.csv"
+    assert document("cluster", table, "--k", 2, "-o", out)["report"] == str(tmp_path / "two.html")
+    out.unlink()
+    said = failure(5, "cluster", table, "--k", 3, "-o", out)
+    assert "two.html exists already; give another name with --report, or overwrite it with --force" in said
+    assert not out.exists()
+
+
+def test_labels_and_report_have_two_names(table: Path, tmp_path: Path) -> None:
+    both = tmp_path / "both.csv"
+    assert "give two names" in failure(5, "cluster", table, "--k", 2, "-o", both, "--report", both)
+    assert not both.exists()
+
+
+def test_few_rows(tmp_path: Path) -> None:
+    path, out = tmp_path / "t.csv", tmp_path / "labels.csv"
+    path.write_text("a,b\n1,2\n")
+    assert "Clustering needs at least 2 rows, and the table has 1" in failure(3, "cluster", path, "--k", 1, "-o", out)
+    path.write_text("a,b\n1,2\n3,5\n")
+    assert "--select needs at least 3 rows, and the table has 2" in failure(3, "cluster", path, "--select", "-o", out)
+    assert "2 rows in 1 cluster: inertia 4," in run("cluster", path, "--k", 1, "-o", out).stdout

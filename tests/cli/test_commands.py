@@ -137,7 +137,8 @@ def test_nothing_is_overwritten_unasked(species: Trained, tmp_path: Path) -> Non
     out.write_text("mine")
     for words in (("predict", species.folder, table), ("certify", species.folder, table)):
         assert (
-            failure(5, *words, "-o", out) == f"{out} exists already; give another name, or overwrite it with --force."
+            failure(5, *words, "-o", out)
+            == f"{out} exists already; give another name with --out, or overwrite it with --force."
         )
     assert out.read_text() == "mine"
     run("predict", species.folder, table, "-o", out, "--force")

@@ -98,10 +98,22 @@ def test_columns_are_kept_beside_predictions(stored: str, ending: str, species: 
 def test_columns_that_cannot_be_kept(species: Trained, tmp_path: Path) -> None:
     out = ("-o", tmp_path / "p.csv", "--keep")
     assert "no column 'idd'" in failure(3, "predict", species.folder, species.fresh, *out, "idd")
-    assert "is the name of a column of predictions" in failure(
-        3, "predict", species.folder, species.fresh, *out, "species"
-    )
+    table = rows_of(species.fresh)
+    path = write(table.append_column("species[Adelie]", table["year"]), tmp_path / "t.csv")
+    said = failure(3, "predict", species.folder, path, *out, "species[Adelie]", "--proba")
+    assert "is the name of a column of predictions" in said
+    assert "rename it in the table" in said
     assert not (tmp_path / "p.csv").exists()
+
+
+def test_true_values_are_kept_beside_predictions(species: Trained, tmp_path: Path) -> None:
+    out = tmp_path / "p.csv"
+    said = document("predict", species.folder, species.fresh, "-o", out, "--keep", "species")
+    found = csv.read_csv(out)
+    assert said["columns"] == found.column_names == ["species", "predicted species"]
+    assert found["species"].to_pylist() == rows_of(species.fresh)["species"].to_pylist()
+    model = summula.load(species.folder / "model.summula")
+    assert found["predicted species"].to_pylist() == model.predict(rows_of(species.fresh)).tolist()
 
 
 def test_columns_of_a_frame_are_kept(species: Trained, constructor: Any, tmp_path: Path) -> None:

@@ -90,3 +90,15 @@ def test_before_anything_is_finished_nothing_is_written(table: Path, tmp_path: P
     said = "Error: Stopped by Ctrl-C before anything was finished; nothing was written."
     assert done.stderr.splitlines()[-1] == said
     assert not out.exists()
+
+
+def test_while_packages_are_imported() -> None:
+    script = "import sys, signal, os\nfrom summula.cli import entry\n"
+    script += "class Finder:\n    def find_spec(self, name, *rest):\n        if name == 'summula.cli.app':\n"
+    script += "            os.kill(os.getpid(), signal.SIGINT)\n"
+    script += "sys.meta_path.insert(0, Finder())\nentry.main()\n"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment(), timeout=TIMEOUT, check=False
+    )
+    assert done.returncode == 130
+    assert done.stderr == "Error: Stopped by Ctrl-C before anything was finished; nothing was written.\n"

@@ -82,7 +82,7 @@ def test_an_empty_list_of_models(species: Trained, tmp_path: Path) -> None:
 
 def test_model_and_table_in_the_wrong_order(species: Trained, tmp_path: Path) -> None:
     said = failure(4, "predict", species.table, species.folder, "-o", tmp_path / "p.csv")
-    assert said == f"{species.table} is a table; the model comes first, as in: summula predict out {species.table}"
+    assert said == f"{species.table} is a table; give the model first, and then the table."
     assert "is a saved model, not a table" in failure(
         3, "predict", species.folder, species.folder / "model.summula", "-o", tmp_path / "p.csv"
     )
@@ -169,3 +169,29 @@ def test_times_before_which_there_is_one_class(tmp_path: Path) -> None:
     path = _in_time(tmp_path, "a" * 158 + "b" * 42)
     said = failure(3, "train", path, "-t", "y", "--time-column", "day", "-o", tmp_path / "out", "--models", "tree")
     assert "Split by 'day', no part of the training rows to fit on has two classes of 'y'" in said
+
+
+def test_a_table_is_no_database(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    path = tmp_path / "t.csv"
+    path.write_text(TABLE)
+    assert "is not a DuckDB file; give it without duckdb:" in failure(3, "inspect", f"duckdb:{path}")
+
+
+def test_an_empty_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert failure(3, "inspect", "-").startswith("Standard input is empty;")
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [("ten", "has 'ten' in row 'a', column 'b'; give a number"), ("", "has no entry in row 'a', column 'b'; add it")],
+)
+def test_an_entry_of_the_costs_that_is_no_number(entry: str, said: str, tmp_path: Path) -> None:
+    path, costs = tmp_path / "t.csv", tmp_path / "costs.csv"
+    path.write_text(TABLE)
+    costs.write_text(f"predicted,a,b\na,0,{entry}\nb,1,0\n")
+    assert said in failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--costs", costs)
+
+
+def test_the_name_of_tables_in_the_usage_line() -> None:
+    assert "TABLE......" not in run("train", "--help").stdout.replace("}", "")

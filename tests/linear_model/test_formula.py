@@ -225,8 +225,9 @@ def test_what_does_not_fit_a_formula_is_refused() -> None:
         model.predict(TABLE.drop(columns="educ"))
     with pytest.raises(DataError, match="needs a frame in memory"):
         model.predict(TABLE[["educ", "exper"]].to_numpy())
-    with pytest.raises(DataError, match="requires y"):
-        LinearRegression(formula="educ + region").fit(TABLE)
+    for formula in ("educ + region", "~ educ + region"):
+        with pytest.raises(ParameterError, match=r"requires y: write 'target ~ educ \+ region' with the name"):
+            LinearRegression(formula=formula).fit(TABLE)
     gaps = TABLE.assign(educ=np.where(np.arange(N) == 7, np.nan, TABLE.educ))
     with pytest.raises(DataError, match="Column 'educ' has 1 missing value"):
         LinearRegression(formula="lwage ~ educ").fit(gaps)

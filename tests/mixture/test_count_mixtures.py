@@ -127,7 +127,7 @@ def test_bad_input_gets_one_sentence() -> None:
         BinomialMixture(2, **COINS).fit([[1.0], [2.5], [3.0]])
     with pytest.raises(summula.DataError, match="Column 0 holds 11 at row 2, .* 10 trials"):
         BinomialMixture(2, **COINS).fit([[1], [2], [11]])
-    with pytest.raises(summula.DataError, match="Negative values .* column 1 holds -1 at row 0, .* in 1 trial[.]"):
+    with pytest.raises(summula.DataError, match="Negative values .* column 1 holds -1 at row 0, .* neither 0 nor 1"):
         BernoulliMixture(1).fit([[1, -1], [0, 1]])
     with pytest.raises(summula.DataError, match="holds 7 at row 0"):
         BernoulliMixture(1).fit([[1, 0], [0, 1]]).predict([[7, 0]])
@@ -141,3 +141,8 @@ def test_bad_input_gets_one_sentence() -> None:
         BinomialMixture(2, n_trials=10, probabilities_init=[0.5]).fit(HEADS)
     with pytest.raises(summula.ParameterError, match="range"):
         BinomialMixture(2, n_trials=10, probabilities_init=[0.5, 1.5]).fit(HEADS)
+
+
+def test_what_is_neither_0_nor_1_is_refused() -> None:
+    with pytest.raises(summula.DataError, match="Column 1 holds 0.5 at row 0, which is neither 0 nor 1"):
+        BernoulliMixture(2).fit(np.array([[0.0, 0.5], [1.0, 1.0]]))

@@ -333,7 +333,7 @@ def test_singular_components_are_refused_without_a_ridge() -> None:
 def test_a_collapsed_component_is_reported() -> None:
     rng = np.random.default_rng(7)
     X = np.concatenate([rng.normal(0.0, 1.0, (100, 2)), np.full((10, 2), 20.0)])
-    with pytest.warns(summula.CollapseWarning, match="Component . of GaussianMixture has collapsed"):
+    with pytest.warns(summula.CollapseWarning, match="Component . has collapsed in GaussianMixture"):
         model = GaussianMixture(2, random_state=0).fit(X)
     assert len(model.collapsed_) == 1
     assert_allclose(model.means_[model.collapsed_[0]], [20.0, 20.0])
@@ -387,3 +387,9 @@ def test_nothing_is_half_fitted_after_an_error() -> None:
     with pytest.raises(summula.DataError):
         model.fit(np.full((5, 3), np.inf))
     assert_array_equal(model.means_, before)
+
+
+def test_several_collapsed_components_are_reported_together() -> None:
+    X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 20, axis=0)
+    with pytest.warns(summula.CollapseWarning, match="Components 0, 1 have collapsed in GaussianMixture"):
+        GaussianMixture(2, random_state=0).fit(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from html.parser import HTMLParser
 from typing import Any
@@ -204,3 +205,16 @@ def test_an_axis_has_two_ticks_or_more(low: float, high: float) -> None:
         ticks = Axis(low, high, 0.0, 1.0).ticks(most)
         assert 2 <= len(ticks) <= most + 1
         assert all(low - 1e-9 <= tick <= high + 1e-9 for tick in ticks)
+
+
+@pytest.mark.parametrize("low", [0.26, 0.9851, 12_340.1])
+@pytest.mark.parametrize("width", [40.0, 80.0, 150.0, 400.0])
+def test_labels_of_ticks_do_not_overlap(low: float, width: float) -> None:
+    axis = Axis(low, low + 0.2651, 100.0, 100.0 + width)
+    found = axis.labelled_ticks(4)
+    assert found
+    ends = [(axis(value) - 3.3 * len(text), axis(value) + 3.3 * len(text)) for value, text in found]
+    assert all(a[1] < b[0] for a, b in itertools.pairwise(ends))
+    assert len({text for _, text in found}) == len(found)
+    upright = Axis(2007.0, 2009.0, 200.0, 0.0).labelled_ticks(5, across=False)
+    assert [text for _, text in upright] == ["2007", "2007.5", "2008", "2008.5", "2009"]

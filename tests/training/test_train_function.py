@@ -14,7 +14,7 @@ from pyarrow import parquet
 from sklearn.metrics import f1_score, roc_auc_score
 
 import summula
-from summula.core.errors import DataError, ParameterError
+from summula.core.errors import DataError, OutputError, ParameterError
 from summula.training import TrainingResult
 
 RNG = np.random.default_rng(0)
@@ -202,9 +202,22 @@ def test_leakage_is_reported() -> None:
         ({"groups": "nobody"}, DataError, "nobody"),
         ({"groups": "a", "time_column": "b"}, ParameterError, "not both"),
         ({"models": ["magic"]}, ParameterError, "choose from baseline, logistic"),
+        ({"models": ["Logistic"]}, ParameterError, "did you mean 'logistic'"),
         ({"costs": [[0, 1, 2]]}, DataError, r"give \(2, 2\)"),
         ({"data": [[1.0, 2.0]]}, ParameterError, "give a frame"),
         ({"time": 0}, ParameterError, "not a number of seconds"),
+        ({"time": "60"}, ParameterError, "time='60' is not a number of seconds"),
+        ({"time": None}, ParameterError, "time=None is not a number of seconds"),
+        ({"target": FRAME["sick"]}, ParameterError, "^target is a Series; give the name of a column"),
+        ({"groups": np.arange(N) // 8}, ParameterError, "^groups is a ndarray; give the name of a column"),
+        ({"time_column": FRAME["day"]}, ParameterError, "^time_column is a Series; give the name of a column"),
+        ({"metric": "rmse"}, ParameterError, "average_precision, log_loss\\.$"),  # (task='numbers' is no cure for text)
+        (
+            {"data": NUMBERS, "target": "cost", "class_weight": "balanced"},
+            ParameterError,
+            "class_weight is for classes",
+        ),
+        ({"data": NUMBERS, "target": "cost", "costs": [[0, 1], [1, 0]]}, ParameterError, "--task classes"),
         ({"holdout": 1.0}, ParameterError, "not a share of the rows"),
         ({"drop": ["sick"]}, ParameterError, "is the target"),
     ],
@@ -212,3 +225,30 @@ def test_leakage_is_reported() -> None:
 def test_refusals(options: dict[str, Any], error: type[Exception], sentence: str) -> None:
     with pytest.raises(error, match=sentence):
         trained(**options)
+
+
+def test_one_model_may_be_named_by_itself() -> None:
+    assert trained(models="logistic").leaderboard["model"].tolist() == ["logistic", "baseline"]
+
+
+def test_columns_called_by_numbers() -> None:
+    frame = pd.DataFrame(X)
+    frame[3] = SCORE
+    assert trained(frame, 3, models=["linear"]).model.target == "3"  # type: ignore[arg-type]
+
+
+def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
+    result = trained(models=["baseline"])
+    with pytest.raises(OutputError, match="is a folder; give the name of a file, such as report.html"):
+        result.report(tmp_path)
+    with pytest.raises(OutputError, match="does not exist; create it, or choose another"):
+        result.report(tmp_path / "nowhere" / "report.html")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_copies_of_training_rows_among_those_held_out_get_a_remark(stream: bool) -> None:
+    twice = pd.concat([CLASSES, CLASSES], ignore_index=True)
+    copies = [text for text in trained(twice, stream=stream).remarks if "equal a training row in every column" in text]
+    assert len(copies) == 1
+    assert not any("equal a training row" in text for text in trained(stream=stream).remarks)

@@ -39,7 +39,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 TableArgument = Annotated[
     list[str],
     typer.Argument(
-        metavar="TABLE...",
+        metavar="TABLE",
         help="CSV, JSON lines, Excel, Parquet or Arrow: files, a folder, - for standard input, duckdb:FILE or a "
         "postgresql: URL.",
     ),
@@ -292,7 +292,9 @@ def cluster(
         bool, typer.Option("--select", help="Try 2 to 10 clusters, and keep the one with the best silhouette.")
     ] = False,
     out: Annotated[str, typer.Option("--out", "-o", help="File for the labels, .parquet or .csv.")] = "clusters.csv",
-    report: Annotated[str, typer.Option(help="HTML file for the report.")] = "clusters.html",
+    report: Annotated[
+        str | None, typer.Option(help="HTML file for the report; by default called as the file of labels.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed of the initial centres.")] = 0,
     drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None,
     force: Force = False,

@@ -1,7 +1,8 @@
-"""`summula cluster`: the rows of a table in groups, by k-means on its encoded and scaled columns."""
+"""`summula cluster`: the rows of a table in groups, by k-means on its encoded columns."""
 
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from summula.cluster import KMeans
 from summula.core.data.frames import no_such_column
 from summula.core.data.output import write_batches
 from summula.core.data.readers.opening import Reading, shown_name
-from summula.core.errors import DataError, ParameterError
+from summula.core.errors import DataError, OutputError, ParameterError
 from summula.preprocessing import TableEncoder
 from summula.report import Content, Figure, Table, render
 from summula.report.charts import Line, bars, lines, points
@@ -26,6 +27,7 @@ __all__ = ["ClusterRequest", "cluster_file"]
 
 Array = NDArray[Any]
 
+_UNITS = "Numbers are in standard deviations about their mean; indicators are shares of the rows of a cluster."
 _STARTS = 5
 _SHOWN = 20  # columns of the table of centres
 
@@ -38,7 +40,7 @@ class ClusterRequest(NamedTuple):
     k: int | None
     select: bool
     out: str
-    report: str
+    report: str | None
     seed: int
     drop: tuple[str, ...]
     force: bool
@@ -59,21 +61,23 @@ def cluster_file(request: ClusterRequest, console: Console) -> None:
     if (request.k is None) == (not request.select):
         raise ParameterError("Pass either the number of clusters (--k 5) or --select, which chooses it.")
     table = open_table(request.tables, console.remark, request.reading)
-    for path in (request.out, request.report):
-        check_output(path, files_of(table), request.force)
+    report = _checked_report(request, files_of(table))
     for name in request.drop:
         if name not in table.columns:
             raise DataError(no_such_column(name, table.columns))
     with located_in(table):
         rows = read_table(table, [name for name in table.columns if name not in request.drop])
+        if rows.num_rows < (least := 3 if request.select else 2):
+            what = "--select" if request.select else "Clustering"
+            raise DataError(f"{what} needs at least {least} rows, and the table has {rows.num_rows}; add some.")
         if request.k is not None and request.k > rows.num_rows:
             raise ParameterError(f"--k {request.k} is more than the {rows.num_rows} rows of the table; give fewer.")
         found = _clustered(request, rows)
     write_batches([found.model.labels_], ("cluster",), request.out)
-    write_whole(request.report, render(_content(request, found)))
+    write_whole(report, render(_content(request, found)))
     sizes = np.bincount(found.model.labels_, minlength=found.model.n_clusters).tolist()
     console.table("Clusters", ["cluster", "rows"], [[a, n] for a, n in enumerate(sizes)])
-    console.result(f"{_sentence(found)} The labels are in {request.out}, the report in {request.report}.")
+    console.result(f"{_sentence(found)} The labels are in {request.out}, the report in {report}.")
     console.document(
         {
             "clusters": int(found.model.n_clusters),
@@ -82,9 +86,19 @@ def cluster_file(request: ClusterRequest, console: Console) -> None:
             "lower bound": found.model.certificate_.dual,
             "silhouette": found.silhouette,
             "labels": request.out,
-            "report": request.report,
+            "report": report,
         }
     )
+
+
+def _checked_report(request: ClusterRequest, inputs: list[str]) -> str:
+    """The name of the report; raises where it or the labels would overwrite something, or each other."""
+    report = os.path.splitext(request.out)[0] + ".html" if request.report is None else request.report
+    if os.path.realpath(report) == os.path.realpath(request.out):
+        raise OutputError(f"The labels and the report are both to be written to {report}; give two names.")
+    check_output(request.out, inputs, request.force, "--out")
+    check_output(report, inputs, request.force, "--report")
+    return report
 
 
 def _clustered(request: ClusterRequest, rows: Any) -> Clustered:
@@ -101,6 +115,8 @@ def _clustered(request: ClusterRequest, rows: Any) -> Clustered:
 
 def _sentence(found: Clustered) -> str:
     model = found.model
+    if model.n_clusters == 1:
+        return f"{len(found.X):,} rows in 1 cluster: inertia {model.inertia_:.6g}, the least with one centre."
     return (
         f"{len(found.X):,} rows in {model.n_clusters} clusters: inertia {model.inertia_:.6g} (no {model.n_clusters} "
         f"centres have less than {model.certificate_.dual:.6g}), mean silhouette {found.silhouette:.3f}."
@@ -122,7 +138,7 @@ def _content(request: ClusterRequest, found: Clustered) -> Content:
             "Clusters",
             [
                 Figure("Rows", bars(names, sizes.tolist(), "rows of each cluster")),
-                Table("Centres", ["column", *names], centres, "In standard deviations about the mean of the column."),
+                Table("Centres", ["column", *names], centres, _UNITS),
             ],
         ),
         (
@@ -139,8 +155,8 @@ def _content(request: ClusterRequest, found: Clustered) -> Content:
         first, second = (about @ axes.T).T
         drawn = Figure(
             "Rows on two axes",
-            points(first, second, "first", "second"),
-            "Along the directions of largest variance.",
+            points(first, second, "first", "second", groups=model.labels_, names=names),
+            "Along the directions of largest variance; colours are clusters.",
         )
         sections[0][1].append(drawn)
     if hasattr(model, "selection_"):

@@ -16,6 +16,10 @@ def main() -> None:
     if missing:
         sys.stderr.write(f"Error: the command line needs {', '.join(missing)}: pip install {' '.join(missing)}\n")
         sys.exit(2)
-    from summula.cli.app import main as run
+    try:
+        from summula.cli.app import main as run
 
-    run()
+        run()
+    except KeyboardInterrupt:  # while packages are imported, before a command has begun
+        sys.stderr.write("Error: Stopped by Ctrl-C before anything was finished; nothing was written.\n")
+        sys.exit(130)

@@ -52,7 +52,7 @@ def load_model(path: str) -> TableModel:
     if os.path.isdir(path):
         path = _model_file(path)
     elif path.lower().endswith(_TABLES) and os.path.exists(path):
-        raise CommandError(f"{path} is a table; the model comes first, as in: summula predict out {path}", MODEL)
+        raise CommandError(f"{path} is a table; give the model first, and then the table.", MODEL)
     try:
         model = summula.load(committed_path(path))
     except FileNotFoundError:
@@ -84,7 +84,7 @@ def _used_columns(model: TableModel, table: Scan) -> list[str]:
     return wanted
 
 
-def check_output(out: str, inputs: Sequence[str], force: bool) -> None:
+def check_output(out: str, inputs: Sequence[str], force: bool, option: str = "--out") -> None:
     """Raise when writing would overwrite an input, or an existing file without --force."""
     check_folder(out)
     if not os.path.exists(out):
@@ -93,7 +93,7 @@ def check_output(out: str, inputs: Sequence[str], force: bool) -> None:
         raise OutputError(f"{out} is a folder; give the name of a file in it.")
     check_no_input(out, inputs, "give another name")
     if not force:
-        raise OutputError(f"{out} exists already; give another name, or overwrite it with --force.")
+        raise OutputError(f"{out} exists already; give another name with {option}, or overwrite it with --force.")
 
 
 def check_no_input(out: str, inputs: Sequence[str], cure: str) -> None:
@@ -147,7 +147,7 @@ def predict_file(request: PredictRequest, console: Console) -> None:
             "Rows differ from the training data; summula.RiskMonitor watches whether errors grow, `summula certify` "
             "measures them on labelled rows."
         )
-    names = [*request.keep, *model._written_names(proba)]
+    names = [*request.keep, *model._written_names(proba, request.keep)]
     console.result(f"{rows:,} predictions of {model.target!r} are in {out}.")
     console.document({"rows": rows, "target": model.target, "columns": names, "file": out, "drift": differences})
 

@@ -143,11 +143,11 @@ class Mixture(ProbabilityWriter, Density):
         self.certificate_ = certificate_of(model, run, solution.x)
         if not solution.converged and solution.status == "max_iter" and self.max_iter:
             steps = [previous, *solution.trace][-2:]
-            gain = f"{steps[1] - steps[0]:.2g}" if np.isfinite(steps[0]) else "an unknown amount"
+            gain = f"raised the log-likelihood per row by {steps[1] - steps[0]:.2g}; tol={self.tol}"
             warn(
                 "Best performing initialization did not converge. Try different init parameters, or increase max_iter, "
-                f"tol, or check for degenerate data. (Step {solution.n_steps} raised the log-likelihood per row by "
-                f"{gain}; tol={self.tol}.)",
+                "tol, or check for degenerate data."
+                + (f" (Step {solution.n_steps} {gain}.)" if np.isfinite(steps[0]) else ""),
                 ConvergenceWarning,
             )
 

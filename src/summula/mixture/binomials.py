@@ -100,8 +100,9 @@ def counted(chunk: Chunk, trials: Array) -> Array:
         raise RowError(
             f"{negative if block[row, j] < 0 else 'Column'} {j} holds {block[row, j]:g}",
             chunk.start + row,
-            f", which is not a whole number from 0 to {most}: give counts of successes in {most} "
-            f"trial{'' if trials[j] == 1 else 's'}.",
+            ", which is neither 0 nor 1: give failures as 0 and successes as 1."
+            if trials[j] == 1
+            else f", which is not a whole number from 0 to {most}: give counts of successes in {most} trials.",
         )
     return block
 

@@ -184,8 +184,9 @@ class GaussianMixture(Mixture):
         super()._fit(run)
         if len(self.collapsed_) and self.max_iter:
             which = ", ".join(map(str, self.collapsed_.tolist()))
+            subject = f"Components {which} have" if len(self.collapsed_) > 1 else f"Component {which} has"
             warn(
-                f"Component {which} of GaussianMixture has collapsed: in some direction it has no spread but "
+                f"{subject} collapsed in GaussianMixture: in some direction there is no spread but "
                 f"reg_covar={self.reg_covar:g}, and the likelihood says nothing there; use fewer components, a "
                 "larger reg_covar, covariance_type='tied', or n_init > 1.",
                 CollapseWarning,

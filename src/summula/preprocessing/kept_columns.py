@@ -57,7 +57,10 @@ def kept_columns(X: Any, names: list[str], taken: Sequence[str]) -> KeptColumns:
         if name not in there:
             raise DataError(no_such_column(name, there))
         if name in taken:
-            raise ParameterError(f"{name!r} is the name of a column of predictions, and cannot be kept beside it.")
+            raise ParameterError(
+                f"{name!r} is the name of a column of predictions, and cannot be kept beside it: leave it out, or "
+                "rename it in the table."
+            )
     if isinstance(X, Scan):
         return KeptColumns(names, X.stored().read(0, X.n_rows, names))
     table = opened(X).select(names).to_arrow().combine_chunks()

@@ -284,7 +284,8 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         ----------
         X : {frame, scan}
         path : path
-            Output file, ending in .parquet or .csv. The column is named after the target.
+            Output file, ending in .parquet or .csv. The column is named after the target, or "predicted target" where
+            `keep` has the target itself.
         proba : bool, default=False
             Whether to write the probability of each class as well, in columns "target[class]".
         keep : list of str
@@ -303,19 +304,21 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         if proba and not hasattr(self, "predict_proba"):
             raise ParameterError(f"Probabilities need classes, but {self.target!r} is numeric: use proba=False.")
         keep = [keep] if isinstance(keep, str) else list(keep)
-        tables = self._prediction_tables(X, proba, kept_columns(X, keep, self._written_names(proba)), drift)
+        names = self._written_names(proba, keep)
+        tables = self._prediction_tables(X, names, kept_columns(X, keep, names), drift)
         return write_tables(tables, path, raw_text=raw_text)
 
-    def _written_names(self, proba: bool) -> list[str]:
-        return [self.target, *(self._class_names() if proba else ())]
+    def _written_names(self, proba: bool, keep: Sequence[str] = ()) -> list[str]:
+        name = f"predicted {self.target}" if self.target in keep else self.target
+        return [name, *(self._class_names() if proba else ())]
 
-    def _prediction_tables(self, X: Any, proba: bool, kept: Any, drift: Drift | None) -> Iterator[Any]:
+    def _prediction_tables(self, X: Any, names: list[str], kept: Any, drift: Drift | None) -> Iterator[Any]:
         """Predictions of every block of rows as an Arrow table, with the columns that are kept."""
         import pyarrow as pa
 
         blocks = table_blocks(*self.encoder._checked(X, fitting=False), as_stored=True)
         blocks = blocks if drift is None else observed(blocks, drift.observe)
-        names = self._written_names(proba)
+        proba = len(names) > 1
 
         def work(rows: Array) -> Any:
             chances = self.model.predict_proba(rows) if proba else None

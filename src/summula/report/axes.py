@@ -71,6 +71,30 @@ class Axis(NamedTuple):
                 break
         return [k * step for k in range(first, last + 1)]
 
+    def labelled_ticks(self, most: int = 5, *, across: bool = True) -> Ticks:
+        """Round numbers with their labels; along a horizontal axis as many as fit beside each other."""
+        found = _labelled(self.ticks(most))
+        while across and most > 2 and not self._fits(found):
+            most -= 1
+            found = _labelled(self.ticks(most))
+        if across and not self._fits(found):
+            found = [found[0], found[-1]]
+        return found if not across or self._fits(found) else found[:1]
+
+    def _fits(self, ticks: Ticks) -> bool:
+        if len(ticks) < 2:
+            return True
+        room = abs(self(ticks[1][0]) - self(ticks[0][0]))
+        return _WIDEST * (max(len(text) for _, text in ticks) + 1) <= room
+
+
+def _labelled(values: Sequence[float]) -> Ticks:
+    """Values with short labels, or with longer ones where short ones would be equal."""
+    texts = [number_text(value) for value in values]
+    if len(set(texts)) < len(texts):
+        texts = [f"{value:.12g}" for value in values]
+    return list(zip(values, texts, strict=True))
+
 
 def axis_of(values: Sequence[Any], begin: float, end: float, fixed: tuple[float, float] | None = None) -> Axis:
     """An axis over all values with a small margin, or over a fixed range."""
@@ -123,12 +147,12 @@ def frame(box: Box, x: Axis, y: Axis, x_name: str, y_name: str, *, ticks: Ticks 
     """Grid lines, tick labels and axis titles; `ticks` are those of the horizontal axis, by default round numbers."""
     bottom, right, body = box.height - box.bottom, box.width - box.right, []
     most = 5 if box.width > 400 else 4
-    for value, text in [(one, number_text(one)) for one in x.ticks(most)] if ticks is None else ticks:
+    for value, text in x.labelled_ticks(most) if ticks is None else ticks:
         body.append(f'<line class="grid" x1="{x(value):.1f}" x2="{x(value):.1f}" y1="{box.top:g}" y2="{bottom:g}"/>')
         body.append(f'<text x="{x(value):.1f}" y="{bottom + 14:g}" text-anchor="middle">{escape(text)}</text>')
-    for value in y.ticks(most):
+    for value, text in y.labelled_ticks(most, across=False):
         body.append(f'<line class="grid" x1="{box.left:g}" x2="{right:g}" y1="{y(value):.1f}" y2="{y(value):.1f}"/>')
-        body.append(f'<text x="{box.left - 6:g}" y="{y(value) + 4:.1f}" text-anchor="end">{number_text(value)}</text>')
+        body.append(f'<text x="{box.left - 6:g}" y="{y(value) + 4:.1f}" text-anchor="end">{text}</text>')
     across, up = (box.left + right) / 2, (box.top + bottom) / 2
     shown_x, shown_y = clipped(x_name, int((right - box.left) / _WIDEST)), clipped(y_name, int(box.height / 7))
     body.append(f'<text x="{across:g}" y="{box.height - 7:g}" text-anchor="middle">{escape(shown_x)}</text>')

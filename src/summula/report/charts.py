@@ -95,20 +95,25 @@ def points(
     *,
     diagonal: bool = False,
     level: float | None = None,
+    groups: Array | None = None,
+    names: Sequence[str] = (),
     box: Box = NORMAL,
 ) -> str:
-    """Points in a frame; of many an even choice. `level` draws a horizontal line."""
+    """Points in a frame; of many an even choice. `level` draws a horizontal line; `groups` are colours of `names`."""
+    keys, by = legend(names, box) if len(names) > 1 else ([], 0.0)
+    box = box.lowered(by)
+    groups = np.zeros(len(px), np.intp) if groups is None else groups
     step = max(1, -(-len(px) // _MOST_POINTS))
-    px, py = px[::step], py[::step]
+    px, py, groups = px[::step], py[::step], groups[::step]
     x, y = axis_of([px], box.left, box.width - box.right), axis_of([py], box.height - box.bottom, box.top)
-    body = frame(box, x, y, x_name, y_name)
+    body = [*keys, *frame(box, x, y, x_name, y_name)]
     if diagonal and max(x.low, y.low) < min(x.high, y.high):
         body.append(_diagonal(x, y))
     if level is not None and y.low < level < y.high:
         ends = f'x1="{box.left:g}" x2="{box.width - box.right:g}" y1="{y(level):.1f}" y2="{y(level):.1f}"'
         body.append(f'<line class="aside" {ends}/>')
-    for a, b in zip(px.tolist(), py.tolist(), strict=True):
-        body.append(f'<circle class="point s0" cx="{x(a):.1f}" cy="{y(b):.1f}" r="2"/>')
+    for a, b, group in zip(px.tolist(), py.tolist(), groups.tolist(), strict=True):
+        body.append(f'<circle class="point s{group % 6}" cx="{x(a):.1f}" cy="{y(b):.1f}" r="2"/>')
     return svg(body, f"{y_name} over {x_name}", box.width, box.height)
 
 

@@ -7,7 +7,7 @@ from html import escape
 
 import numpy as np
 
-from summula.report.axes import NORMAL, Axis, Box, axis_of, clipped, number_text, svg
+from summula.report.axes import NORMAL, Axis, Box, axis_of, clipped, svg
 
 __all__ = ["bars", "intervals", "waterfall"]
 
@@ -27,9 +27,9 @@ def _by_row(
     """One row per name over a common axis; `zero` draws a vertical line."""
     height = _ROW * len(names) + 24
     body = []
-    for value in x.ticks(4):
+    for value, text in x.labelled_ticks(4):
         body.append(f'<line class="grid" x1="{x(value):.1f}" x2="{x(value):.1f}" y1="0" y2="{height - 20}"/>')
-        body.append(f'<text x="{x(value):.1f}" y="{height - 6}" text-anchor="middle">{number_text(value)}</text>')
+        body.append(f'<text x="{x(value):.1f}" y="{height - 6}" text-anchor="middle">{text}</text>')
     if zero is not None and x.low <= zero <= x.high:
         body.append(f'<line class="aside" x1="{x(zero):.1f}" x2="{x(zero):.1f}" y1="0" y2="{height - 20}"/>')
     for k, name in enumerate(names):

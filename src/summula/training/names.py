@@ -65,7 +65,11 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     plain = _plain(name)
     names = {_plain(one): one for one in known}
     parts = [one for one in names if (one in plain and len(one) > 2) or plain in one] if plain else []
-    near = sorted(parts, key=len, reverse=True)[:1] or difflib.get_close_matches(plain, names, n=1)
+    near = (
+        [plain]
+        if plain in names
+        else sorted(parts, key=len, reverse=True)[:1] or difflib.get_close_matches(plain, names, n=1)
+    )
     return names[near[0]] if near else None
 
 

@@ -60,6 +60,7 @@ from summula.training.data.target import (
     inferred_task,
     read_target,
 )
+from summula.training.data.training_overlap import copies_remark
 from summula.training.names import metric_name, ranks_alike, task_name
 from summula.training.near_perfect import near_perfect_remark
 from summula.training.request import Request
@@ -152,7 +153,9 @@ class _Training:
     def run(self, open_folders: ExitStack) -> TrainingResult:
         request = self.request
         target = self._target()
-        metric = metric_for(target.task.kind, request.metric, request.costs is not None)
+        metric = metric_for(
+            target.task.kind, request.metric, request.costs is not None, text=target.y.dtype.kind in "OU"
+        )
         if request.metric is not None and ranks_alike(request.metric):
             self.remark(f"Candidates are compared by {metric.name} errors, which rank them as {request.metric} does.")
         split = self._split(target)
@@ -178,6 +181,10 @@ class _Training:
         model.threshold = best.threshold if judge.chooses_threshold else None
         model.training_hashes_ = rows.hashes([str(name) for name in model.feature_names_in_])
         X, answers = rows.sample(_SHOWN)
+        if text := copies_remark(
+            model.training_hashes_, X.select([str(name) for name in model.feature_names_in_]), answers
+        ):
+            self.remark(text)
         holdout = EncodedHoldout(encoders, X, answers, int(split.held_out.sum()))
         certificate, beats = self._certificate(board, model, rows, encoders, split, holdout)
         self._judge_on_holdout(board, model, holdout, judge)

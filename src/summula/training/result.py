@@ -128,8 +128,13 @@ class TrainingResult:
         path : path
             An existing file is replaced once the new one is complete.
         """
+        from summula.core.data.output import check_folder
+        from summula.core.errors import OutputError
         from summula.training.results_folder import write_whole
 
+        check_folder(path)
+        if os.path.isdir(path):
+            raise OutputError(f"{os.fspath(path)} is a folder; give the name of a file, such as report.html.")
         write_whole(os.fspath(path), self._page())
 
     def save(self, folder: str | os.PathLike[str]) -> None:

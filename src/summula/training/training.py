@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Integral, Real
 from typing import Any
 
 from summula.core.errors import ParameterError
@@ -97,22 +98,18 @@ def train(
     True
     """
     command = _command(locals())
-    if not isinstance(target, str):
-        raise ParameterError(f"target is {target!r}; give the name of a column of the data.")
-    if not time > 0:
-        raise ParameterError(f"time={time!r} is not a number of seconds; give one such as 60.")
     request = Request(
-        target=target,
-        time=float(time),
-        models=None if models is None else list(models),
+        target=_column_name("target", target),
+        time=_seconds(time),
+        models=[models] if isinstance(models, str) else None if models is None else list(models),
         metric=metric,
         costs=costs,
         delta=delta,
         seed=int(random_state),
         task=task,
         holdout=holdout,
-        groups=groups,
-        time_column=time_column,
+        groups=None if groups is None else _column_name("groups", groups),
+        time_column=None if time_column is None else _column_name("time_column", time_column),
         class_weight=class_weight,
         drop=(drop,) if isinstance(drop, str) else tuple(drop),
         stream=stream,
@@ -123,9 +120,25 @@ def train(
     return run(request, check_request(request, table), listener)
 
 
+def _seconds(given: Any) -> float:
+    if not isinstance(given, Real) or not float(given) > 0:
+        raise ParameterError(f"time={given!r} is not a number of seconds; give one such as 60.")
+    return float(given)
+
+
+def _column_name(option: str, given: Any) -> str:
+    """The name of a column; those of pandas may be whole numbers."""
+    if isinstance(given, str | Integral):
+        return str(given)
+    raise ParameterError(
+        f"{option} is a {type(given).__name__}; give the name of a column (add the values to the data as one first)."
+    )
+
+
 def _command(given: dict[str, Any]) -> str:
     """The call that was made, without arguments that have their default values; data and costs by name."""
-    parts = [f"summula.train(data, {given['target']!r}"]
+    target = given["target"]
+    parts = [f"summula.train(data, {target!r}" if isinstance(target, str | Integral) else "summula.train(data, target"]
     for name, parameter in inspect.signature(train).parameters.items():
         default, value = parameter.default, given[name]
         plain = isinstance(value, str | int | float | tuple)

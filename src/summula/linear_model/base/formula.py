@@ -307,6 +307,12 @@ class FormulaModel:
             )
         named = [one for one in (y, *others) if isinstance(one, str)]
         design = Design.learn(self.formula, X, self.fit_intercept, type(self).__name__, named)
+        if y is None and design.target is None:
+            right = self.formula.partition("~")[2].strip() or self.formula
+            raise ParameterError(
+                f"The formula {self.formula!r} names no target, and fitting requires y: write 'target ~ {right}' with "
+                "the name of the target, or pass y."
+            )
         return design, *self._by_formula(design, X, y, *others)
 
     def _by_formula(self, design: Design, X: Any, y: Any, *others: Any) -> tuple[Any, ...]:

@@ -154,6 +154,11 @@ def candidates_for(
         Number of pairs of columns, times that of classes: candidates that keep as many numbers are left out where they
         are too many.
     """
+    if class_weight is not None and kind == "numbers":
+        raise ParameterError(
+            "class_weight is for classes, and the target holds numbers: leave it out, or state that it holds classes "
+            "with task='classes' (--task classes)."
+        )
     fitting = [one for one in CANDIDATES if one.kind == kind and (counts or not one.counts)]
     available = [one for one in fitting if one.load() is not None]
     known = [*(one.name for one in available), ENSEMBLE]

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import ParameterError
+from summula.training.data.costs import NO_COSTS
 from summula.training.names import metric_name
 
 __all__ = [
@@ -207,10 +208,10 @@ METRICS = {
 }
 
 
-def metric_for(kind: str, wanted: str | None, costs: bool = False) -> Metric:
-    """The metric that a user means; `kind` is what the target holds."""
+def metric_for(kind: str, wanted: str | None, costs: bool = False, *, text: bool = False) -> Metric:
+    """The metric that a user means; `kind` is what the target holds, `text` whether it cannot hold numbers."""
     if costs and kind == "numbers":
-        raise ParameterError("Costs are for classes, and the target holds numbers: leave them out, or set the task.")
+        raise ParameterError(NO_COSTS)
     if wanted is None:
         wanted = "expected_cost" if costs else "accuracy" if kind == "classes" else "absolute"
     given, wanted = wanted, metric_name(wanted)
@@ -222,9 +223,9 @@ def metric_for(kind: str, wanted: str | None, costs: bool = False) -> Metric:
         )
     if wanted not in fitting:
         other = METRICS[wanted].kind
+        cure = "" if text else f", or state what the target holds with task={other!r} (--task {other})"
         raise ParameterError(
-            f"The metric {given!r} is not for a target of {kind}; choose from {', '.join(fitting)}, or state what the "
-            f"target holds with task={other!r} (--task {other})."
+            f"The metric {given!r} is not for a target of {kind}; choose from {', '.join(fitting)}{cure}."
         )
     return METRICS[wanted]
 

@@ -21,17 +21,21 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError
 
-__all__ = ["costs_of"]
+__all__ = ["NO_COSTS", "costs_of"]
 
 Costs = NDArray[np.float64]
 
+NO_COSTS = (
+    "Costs are for classes, and the target holds numbers: leave them out, or state that it holds classes with "
+    "task='classes' (--task classes)."
+)
 _ROWS = ("predicted", "true")  # first words of a file
 
 
 def costs_of(costs: Any, classes: NDArray[Any] | None) -> Costs:
     """Return costs[predicted, true] in the order of the classes."""
     if classes is None:
-        raise DataError("Costs are for classes, and the target holds numbers: leave them out, or set the task.")
+        raise DataError(NO_COSTS)
     names = [str(label) for label in classes.tolist()]
     if isinstance(costs, str | os.PathLike):
         found = _from_file(os.fspath(costs), names)
@@ -90,10 +94,17 @@ def _from_file(path: str, names: list[str]) -> Costs:
             f"The file of costs {path} begins with {lines[0][0]!r}; begin it with 'predicted' where its rows are "
             "predicted classes and its columns true ones, or with 'true' where it is the other way round."
         )
-    try:
-        found = np.array([[float(rows[row][header.index(column)]) for column in names] for row in names])
-    except (IndexError, ValueError):
-        raise DataError(
-            f"The file of costs {path} has a short line or an entry that is not a number; fix it."
-        ) from None
+    found = np.array([[_cost(path, row, column, rows[row], header.index(column)) for column in names] for row in names])
     return found if corner == "predicted" else found.T
+
+
+def _cost(path: str, row: str, column: str, cells: list[str], place: int) -> float:
+    """One entry of a file; raises for one that is missing or not a number."""
+    if place >= len(cells) or not cells[place]:
+        raise DataError(f"The file of costs {path} has no entry in row {row!r}, column {column!r}; add it.")
+    try:
+        return float(cells[place])
+    except ValueError:
+        raise DataError(
+            f"The file of costs {path} has {cells[place]!r} in row {row!r}, column {column!r}; give a number."
+        ) from None

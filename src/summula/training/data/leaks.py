@@ -115,9 +115,13 @@ def _of_column(column: Any, y: Array, codes: Array, classes: bool) -> str:
         return ""
     if classes:
         auc = _auc(places[known], codes[known])
-        return f"its order separates the classes (AUC {auc:.4g})" if auc >= _NEARLY else ""
+        return f"its order separates the classes, with AUC {auc:.4g}" if auc >= _NEARLY else ""
     rho = _rank_correlation(places[known], np.unique(y[known], return_inverse=True)[1])
-    return f"it is nearly a monotone function of the target (rank correlation {rho:.4f})" if abs(rho) >= _NEARLY else ""
+    return (
+        f"it is nearly a monotone function of the target, with rank correlation {rho:.4f}"
+        if abs(rho) >= _NEARLY
+        else ""
+    )
 
 
 def _moments(column: Array) -> Array:

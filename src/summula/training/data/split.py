@@ -131,7 +131,9 @@ def _at_random(n: int, classes: Array | None, share: float, seed: int) -> tuple[
 def _by_group(groups: Array, share: float, seed: int) -> tuple[NDArray[np.int8], Rounds]:
     codes, sizes = _coded(groups)
     if len(sizes) < _MIN_GROUPS:
-        raise DataError(f"There are {len(sizes)} groups; holding some out needs at least {_MIN_GROUPS}.")
+        raise DataError(
+            f"There are {len(sizes)} groups; holding some out needs at least {_MIN_GROUPS}: give a column with more."
+        )
     order = np.argsort(_hashes(len(sizes), seed, "hold-out"), kind="stable")
     held = 1 + int(np.searchsorted(np.cumsum(sizes[order]), share * len(groups)))
     held = min(held, len(sizes) - 2)

@@ -63,7 +63,18 @@ def _duckdb_rows(path: str, query: str | None) -> Iterator[Any]:
             reader = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_arrow_reader
             yield reader(_BATCH_ROWS)
     except duckdb.Error as error:
+        if path != ":memory:" and not _is_duckdb(path):
+            raise DataError(f"{path} is not a DuckDB file; give it without duckdb: if it is a table.") from None
         raise DataError(f"DuckDB cannot read {path}: {_first_line(error)}.") from None
+
+
+def _is_duckdb(path: str) -> bool:
+    """Whether a file has the mark of DuckDB files, after a checksum of eight bytes."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(12)[8:] == b"DUCK"
+    except OSError:
+        return False
 
 
 def _only_table(connection: Any, path: str) -> str:

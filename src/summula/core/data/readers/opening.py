@@ -111,7 +111,7 @@ def _inside(folder: str) -> list[str]:
     except PermissionError:
         raise DataError(f"The folder {folder} may not be read by this user.") from None
     if not inside:
-        raise DataError(f"The folder {folder} holds no files to scan.")
+        raise DataError(f"The folder {folder} holds no files to scan; give one that does, or a file.")
     return [os.path.join(folder, name) for name in inside]
 
 
@@ -119,7 +119,7 @@ def _no_file(path: str) -> DataError:
     folder = os.path.dirname(path) or "."
     if glob.has_magic(path):
         where = "" if os.path.isdir(folder) or glob.has_magic(folder) else f" (there is no folder {folder})"
-        return DataError(f"No file is called or matches {path}{where}.")
+        return DataError(f"No file is called or matches {path}{where}; check the path.")
     if "://" in path:
         return DataError(f"scan reads no addresses such as {without_password(path)}; download it, and give the file.")
     names = os.listdir(folder) if os.path.isdir(folder) else []
@@ -214,7 +214,8 @@ def _of_text(file: TextFile, usual: str, header: bool | None, shown: str | None 
     """A text table: read in place where it can be, else rewritten."""
     shown = shown or file.path
     if not file.head.strip():
-        raise DataError(f"The file {shown} is empty; a CSV file begins with a line of column names.")
+        what = "Standard input" if shown == "standard input" else f"The file {shown}"
+        raise DataError(f"{what} is empty; a CSV file begins with a line of column names.")
     text = file.head.decode("utf-8", errors="replace")
     if not file.whole:
         text = text[: max(text.rfind("\n"), text.rfind("\r") if "\n" not in text else 0) + 1] or text
