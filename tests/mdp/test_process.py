@@ -1,6 +1,7 @@
 """Forms of transitions and rewards, bad input, trials and models learned from them."""
 
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -263,6 +264,21 @@ def test_spaces_may_start_at_any_number():
     learned = learn(Counted(), 0.9, n_episodes=20, random_state=0)
     assert learned.policy[:4].tolist() == [1, 1, 1, 1]
     assert_allclose(learned.solution.values[:4], [0.729, 0.81, 0.9, 1.0])
+
+
+def test_environments_of_gymnasium_are_found_by_name():
+    """The shortest way along the cliff has 13 steps of reward -1 (Sutton and Barto, example 6.6)."""
+    pytest.importorskip("gymnasium")
+    learned = learn("CliffWalking-v1", 0.95, n_episodes=50, epsilon=0.3, random_state=0)
+    assert learned.solution.values[36] == pytest.approx(-(1 - 0.95**13) / 0.05, rel=1e-9)
+    with pytest.raises(ParameterError, match="Gymnasium has no environment 'Cliff-v0'"):
+        learn("Cliff-v0", 0.9)
+
+
+def test_without_gymnasium_names_are_refused(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(ParameterError, match="needs Gymnasium: install it with `pip install gymnasium`"):
+        learn("FrozenLake-v1", 0.9)
 
 
 def test_learning_refuses_what_it_cannot_use():

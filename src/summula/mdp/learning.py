@@ -94,10 +94,11 @@ def learn(
 
     Parameters
     ----------
-    env : environment
+    env : environment or str
         With Gymnasium's methods `reset(seed=) -> (observation, info)` and `step(action) -> (observation, reward,
         terminated, truncated, info)`; actions and observations are integers, counted from the `start` of their spaces
-        if these have one. Any object with these methods will do; `pip install summula[rl]` installs Gymnasium.
+        if these have one. Any object with these methods will do. A name, such as "FrozenLake-v1", is that of an
+        environment of Gymnasium (extra `rl`).
     discount : float in [0, 1)
     n_episodes : int, default=100
     max_steps : int, default=1_000
@@ -137,6 +138,7 @@ def learn(
     """
     check_arguments("learn", discount=(discount, (BELOW_ONE,)))
     _check(n_episodes, max_steps, plan_every, epsilon, encode, max_time, random_state, model)
+    env = _made(env) if isinstance(env, str) else env
     counts = _sized(env) if counts is None else counts
     from summula.mdp.markov import _generator
 
@@ -219,6 +221,21 @@ class _Encoder:
 def _first(env: Any, space: str) -> int:
     """Return the smallest number of a discrete space of Gymnasium, 0 unless it has a `start`."""
     return int(getattr(getattr(env, space, None), "start", 0))
+
+
+def _made(name: str) -> Any:
+    """Return an environment of Gymnasium."""
+    try:
+        import gymnasium
+    except ImportError:
+        raise ParameterError(
+            f"The environment {name!r} needs Gymnasium: install it with `pip install gymnasium`, or pass an object "
+            "with methods `reset` and `step`."
+        ) from None
+    try:
+        return gymnasium.make(name)
+    except gymnasium.error.Error as error:
+        raise ParameterError(f"Gymnasium has no environment {name!r}: {' '.join(str(error).split())}") from None
 
 
 def _sized(env: Any) -> TransitionCounts:
