@@ -71,6 +71,9 @@ _LONGEST = (
     "summula.svm.linear.coordinate_kernels",
     "summula.svm.dual.smo_kernels",
     "summula.ensemble.histogram.boosting_kernels",
+    "summula.neighbors.search.kernels",
+    "summula.svm.linear.interior_point_kernels",
+    "summula.optimize.solvers.l1_kernels",
 )
 
 _log = logging.getLogger(__name__)
