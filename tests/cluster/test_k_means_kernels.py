@@ -15,7 +15,7 @@ def run(X: Any, start: Any, weights: Any, passes: int, tolerance: float = -1.0) 
     """The number of passes, the centres after and before the last one, labels, and the inertia of each."""
     k, d = start.shape
     labels, inertias, centres, last = np.full(len(X), -1, np.int32), np.zeros(passes), start.copy(), np.zeros((k, d))
-    sums = np.zeros((k, d)), np.zeros(k), np.empty(0, np.float32), np.array([tolerance, np.inf])
+    sums = np.zeros((k, d)), np.zeros(k), np.array([tolerance, np.inf])
     done = few_passes(X, (centres, last, np.arange(k)), weights, labels, np.empty(len(X)), sums, inertias)
     return done, centres, last, labels, inertias
 

@@ -26,10 +26,12 @@ from summula.core.compilation.compile import (
     internal_summing_kernel,
     non_allocating_kernel,
     row_dtypes,
+    summing_kernel,
 )
 
 __all__ = [
     "TILE",
+    "add_few_rows",
     "add_rows",
     "assign_few_rows",
     "assign_rows",
@@ -351,6 +353,28 @@ def _assign_tile(
 # ---------------------------------------------------------------------------------------------------------------- sums
 
 
+# Sums may be reassociated: the order is fixed when the kernel is compiled.
+@summing_kernel
+def add_rows(X: Any, C: Any, weights: Any, labels: Any, upper: Any, total: Any, weight: Any) -> float:
+    """Add w (x - c) and w of every row to the sums of its cluster; returns the sum of w D.
+
+    upper : receives upper bounds on the distances of the rows to their centres, or has no elements
+    """
+    inertia, weighted, bounded, d = 0.0, len(weights) > 0, len(upper) > 0, np.uint64(X.shape[1])
+    for i in range(np.uint64(len(X))):
+        a, D = np.uint64(labels[i]), 0.0
+        w = weights[i] if weighted else 1.0
+        for j in range(d):
+            t = X[i, j] - C[a, j]
+            total[a, j] += w * t
+            D += t * t
+        weight[a] += w
+        inertia += w * D
+        if bounded:
+            upper[i] = np.float32(np.sqrt(D)) * _GROW
+    return inertia
+
+
 @internal_summing_kernel
 def _add_row(x: Any, c: Any, w: float, total: Any) -> float:
     """Add w (x - c) to the sum of a cluster; returns D of the row and its centre."""
@@ -363,20 +387,14 @@ def _add_row(x: Any, c: Any, w: float, total: Any) -> float:
 
 
 @non_allocating_kernel
-def add_rows(X: Any, C: Any, weights: Any, labels: Any, upper: Any, total: Any, weight: Any) -> float:
-    """Add w (x - c) and w of every row to the sums of its cluster; returns the sum of w D.
-
-    upper : receives upper bounds on the distances of the rows to their centres, or has no elements
-    """
-    inertia, weighted, bounded = 0.0, len(weights) > 0, len(upper) > 0
-    for i in range(np.uint64(len(X))):
-        a = np.uint64(labels[i])
+def add_few_rows(X: Any, C: Any, weights: Any, labels: Any, total: Any, weight: Any) -> float:
+    """Do the same as `add_rows` without bounds, with the same bits when called by `few_passes`."""
+    inertia, weighted = 0.0, len(weights) > 0
+    for i in range(len(X)):
+        a = labels[i]
         w = weights[i] if weighted else 1.0
-        D = _add_row(X[i], C[a], w, total[a])
+        inertia += w * _add_row(X[i], C[a], w, total[a])
         weight[a] += w
-        inertia += w * D
-        if bounded:
-            upper[i] = np.float32(np.sqrt(D)) * _GROW
     return inertia
 
 
@@ -392,18 +410,18 @@ def few_passes(X: Any, centres: Any, weights: Any, labels: Any, own: Any, sums: 
 
     centres : (values, values before the last pass, the numbers of the centres outside); the first two are replaced
     labels, own : of the rows, replaced
-    sums : (total, weight, upper, step): as for `add_rows`, without bounds; the sum of squared steps of the centres at
-        which passes end, and that of the last pass
+    sums : (total, weight, step): as for `add_few_rows`; the sum of squared steps of the centres at which passes end,
+        and that of the last pass
     """
     C, before, order = centres
-    total, weight, upper, step = sums
+    total, weight, step = sums
     for p in range(len(inertias)):
         moved = assign_few_rows(X, C, order, labels, own)
         for a in range(len(C)):
             weight[a] = 0.0
             for j in range(C.shape[1]):
                 total[a, j] = 0.0
-        inertia = add_rows(X, C, weights, labels, upper, total, weight)
+        inertia = add_few_rows(X, C, weights, labels, total, weight)
         is_whole = moved > 0 and np.isfinite(inertia)
         for a in range(len(C)):
             is_whole = is_whole and weight[a] > 0.0
@@ -447,5 +465,6 @@ def warmup() -> None:
         open_rows(X, C, np.zeros(1), (own, single[:1], single), (labels, bounds, single), (own, rows, block, own))
         compile_assignment(dtype)
         add_rows(X, C, weights, labels, single, np.zeros((2, 1)), np.zeros(2))
-    sums = (np.zeros((2, 1)), np.zeros(2), single[:0], np.zeros(2))
+        add_few_rows(X, C, weights, labels, np.zeros((2, 1)), np.zeros(2))
+    sums = (np.zeros((2, 1)), np.zeros(2), np.zeros(2))
     few_passes(np.zeros((1, 1)), (C, C.copy(), np.arange(2)), weights, labels, own, sums, np.zeros(1))

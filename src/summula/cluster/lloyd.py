@@ -180,13 +180,13 @@ def _several_passes(run: Run, now: Centres, state: RowState | None, stopping: St
     from summula.cluster.k_means_kernels import few_passes
 
     values, last, inertias = now.values.copy(), np.empty((k, d)), np.empty(min(_TOGETHER, stopping.max_iter - done))
-    sums = np.empty((k, d)), np.empty(k), np.empty(0, np.float32), np.array([stopping.tolerance, np.inf])
+    sums = np.empty((k, d)), np.empty(k), np.array([stopping.tolerance, np.inf])
     own, centres = scratch_block("k-means own", 1, len(chunk))[0], (values, last, now.order)
     count = few_passes(chunk_rows(chunk), centres, chunk_weights(chunk), state.labels, own, sums, inertias)
     if not count:
         return None
     before, after = (Centres(points, now.order, now.ends, now.origin) for points in (last, values))
-    return _Passes(before, after, inertias[:count].tolist(), float(sums[3][1]))
+    return _Passes(before, after, inertias[:count].tolist(), float(sums[2][1]))
 
 
 def _squared_step(before: Centres, after: Centres) -> float:
@@ -221,7 +221,8 @@ def _state(run: Run, start: Array, bounds: str) -> tuple[RowState | None, tuple[
 
 
 def _pass(run: Run, centres: Centres, state: RowState | None, before: Centres | None) -> ClusterSums:
-    params = LloydPass(centres, state, before if state is None else None)
+    few = are_few(run.source.n_rows, *centres.values.shape) and (state is None or not state.lower.shape[1])
+    params = LloydPass(centres, state, before if state is None else None, few)
     sums = run.sum(ClusterSums, params, by_chunk=True)
     if not np.isfinite(sums.inertia):
         run.raise_if_not_finite()

@@ -171,11 +171,15 @@ class RowState:
 
 
 class LloydPass(NamedTuple):
-    """Inputs of a pass: centres, and the previous labels, as a state of the rows or as the centres they come from."""
+    """Inputs of a pass: centres, and the previous labels, as a state of the rows or as the centres they come from.
+
+    `few` is whether all rows together are few (`are_few`).
+    """
 
     centres: Centres
     state: RowState | None = None
     before: Centres | None = None
+    few: bool = False
 
 
 @dataclass(frozen=True)
@@ -199,7 +203,7 @@ class ClusterSums(Sum):
     @classmethod
     def map(cls, chunk: Chunk, params: LloydPass) -> Self:
         """Assign the rows of a chunk, and add them up."""
-        centres, state, before = params
+        centres, state, before, few = params
         k, d = centres.values.shape
         here = RowState.blank(len(chunk), 0) if state is None else state.rows(chunk.start, chunk.stop)
         weight, total, moved = np.zeros(k), np.zeros((k, d)), 0
@@ -211,9 +215,12 @@ class ClusterSums(Sum):
             moved = _relabelled(X, before, centres, here, own)
         if chunk.is_sparse:
             return cls(*_sparse_sums(X, w, here.labels, own, centres.values), moved)
-        from summula.cluster.k_means_kernels import add_rows
+        from summula.cluster.k_means_kernels import add_few_rows, add_rows
 
-        inertia = add_rows(X, centres.values, w, here.labels, here.upper, total, weight)
+        if few:
+            inertia = add_few_rows(X, centres.values, w, here.labels, total, weight)
+        else:
+            inertia = add_rows(X, centres.values, w, here.labels, here.upper, total, weight)
         return cls(weight, total, float(inertia), moved)
 
 
