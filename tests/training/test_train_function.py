@@ -252,3 +252,10 @@ def test_copies_of_training_rows_among_those_held_out_get_a_remark(stream: bool)
     copies = [text for text in trained(twice, stream=stream).remarks if "equal a training row in every column" in text]
     assert len(copies) == 1
     assert not any("equal a training row" in text for text in trained(stream=stream).remarks)
+
+
+def test_no_kernels_are_expected_after_training() -> None:
+    from summula.core.compilation import background
+
+    summula.train(summula.datasets.load("penguins"), "species", models=["logistic"], time=600)
+    assert background._later == ()

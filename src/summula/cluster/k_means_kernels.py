@@ -405,8 +405,8 @@ def add_few_rows(X: Any, C: Any, weights: Any, labels: Any, total: Any, weight: 
 def few_passes(X: Any, centres: Any, weights: Any, labels: Any, own: Any, sums: Any, inertias: Any) -> int:
     """Run Lloyd's algorithm on few rows, for at most as many passes as `inertias` has room for; returns how many.
 
-    A pass in which no label changes, a cluster is empty or sums are not finite is not done: it is left to the caller,
-    and so are labels that show all rows to have moved.
+    A pass in which no label changes, a cluster is empty or sums are not finite is left to the caller. In the latter two
+    cases labels are set to -1, so that the caller's pass counts all rows as moved.
 
     centres : (values, values before the last pass, the numbers of the centres outside); the first two are replaced
     labels, own : of the rows, replaced
@@ -455,7 +455,7 @@ def compile_assignment(dtype: Any = np.float64) -> None:
 
 
 def warmup() -> None:
-    """Compile for both precisions."""
+    """Compile for the usual types."""
     C, labels, weights = np.zeros((2, 1)), np.zeros(1, np.int32), np.empty(0)
     rows, single, own, bounds = np.zeros(1, np.int64), np.zeros(2, np.float32), np.zeros(2)[:1], np.zeros((1, 1), "f4")
     for dtype in row_dtypes():

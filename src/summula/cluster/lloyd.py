@@ -221,7 +221,7 @@ def _state(run: Run, start: Array, bounds: str) -> tuple[RowState | None, tuple[
 
 
 def _pass(run: Run, centres: Centres, state: RowState | None, before: Centres | None) -> ClusterSums:
-    few = are_few(run.source.n_rows, *centres.values.shape) and (state is None or not state.lower.shape[1])
+    few = are_few(run.source.n_rows, *centres.values.shape)  # these have no bounds
     params = LloydPass(centres, state, before if state is None else None, few)
     sums = run.sum(ClusterSums, params, by_chunk=True)
     if not np.isfinite(sums.inertia):

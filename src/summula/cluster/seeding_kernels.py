@@ -162,7 +162,7 @@ def compile_passes(dtype: str = "float64") -> None:
 
 
 def warmup() -> None:
-    """Compile for both precisions."""
+    """Compile for the usual types."""
     labels, weights, own = np.zeros(1, np.int32), np.empty(0), np.zeros(2)[:1]
     for dtype in row_dtypes():
         for columns in (1, _NARROW + 1):

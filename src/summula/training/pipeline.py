@@ -133,6 +133,7 @@ def run(request: Request, table: TableSource, listener: Listener) -> TrainingRes
     """Train on a table; `check_request` has been called."""
     began = time.monotonic()
     with located_in(table.table) if table.is_scan else nullcontext(), ExitStack() as open_folders:
+        open_folders.callback(expect_later)  # nothing is expected once this run has ended
         return _Training(request, table, listener, began).run(open_folders)
 
 

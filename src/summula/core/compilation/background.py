@@ -46,7 +46,7 @@ def expect_kernels(*targets: str) -> None:
 
 
 def expect_later(*targets: str) -> None:
-    """Name functions that compile what further fits will need, in the order in which they are called."""
+    """Name functions that compile, in this order, what further fits will need; none forgets those named before."""
     global _later
     _later = targets
 
@@ -88,7 +88,7 @@ def _may_start() -> bool:
 
 
 def _is_busy() -> bool:
-    """Whether a process compiles."""
+    """Whether another process is compiling."""
     return any(process.poll() is None for process in _processes)
 
 

@@ -131,7 +131,7 @@ def sum_along(Z: Any, r: Any, begin: int, end: int, squared: bool, out: Any) -> 
 
 
 def warmup() -> None:
-    """Compile for both precisions."""
+    """Compile for the usual types."""
     for dtype in row_dtypes():
         sum_across(np.zeros((1, 1), dtype), np.zeros(1), 0, 1, False, np.zeros(1))
         sum_along(np.zeros((1, 1), dtype), np.zeros(1), 0, 1, False, np.zeros(1))
