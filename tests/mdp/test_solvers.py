@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
 import summula
-from summula.mdp import MDP, backup_kernels
+from summula.mdp import MDP, backup_kernels, value_iteration
 from tests.reference import markov
 
 ORDERS = ["synchronous", "gauss_seidel", "random"]
@@ -315,3 +315,39 @@ def test_a_solution_plots_itself_on_a_grid():
     with pytest.raises(summula.DataError, match="needs 6 states; there are 5"):
         found.plot((2, 3))
     pyplot.close("all")
+
+
+def _slow_walk(S=2_000):
+    """Return a process on a ring of states, which mixes slowly: two actions walk left or right with noise."""
+    rng = np.random.default_rng(3)
+    s = np.arange(S)
+    P = np.zeros((2, S, 3))
+    P[0], P[1] = (0.8, 0.15, 0.05), (0.05, 0.15, 0.8)
+    after = np.stack([(s - 1) % S, s, (s + 1) % S], axis=1)
+    rows = np.repeat(2 * s, 3)
+    matrix = sparse.coo_matrix(
+        (
+            np.concatenate([P[0].ravel(), P[1].ravel()]),
+            (np.concatenate([rows, rows + 1]), np.concatenate([after.ravel()] * 2)),
+        ),
+        (2 * S, S),
+    )
+    return MDP(matrix.tocsr(), rng.random(S) ** 8, 0.999)
+
+
+def test_chains_that_mix_slowly_take_few_steps():
+    mdp = _slow_walk()
+    solution, exact = mdp.solve(tol=1e-7), mdp.policy_iteration(tol=1e-7)
+    assert solution.method == "modified policy iteration"
+    assert solution.converged
+    assert solution.n_steps < 200  # sweeps alone need 364
+    assert np.abs(solution.values - exact.values).max() <= 1e-7
+
+
+def test_useless_extrapolations_do_not_prevent_convergence(monkeypatch):
+    mdp = _slow_walk()
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(value_iteration, "refined", lambda process, policy, V, fall: V + rng.normal(size=len(V)))
+    solution = mdp.solve(tol=1e-7)
+    assert solution.converged
+    assert np.abs(solution.values - mdp.policy_iteration(tol=1e-7).values).max() <= 1e-7

@@ -33,7 +33,7 @@ from sklearn.exceptions import ConvergenceWarning
 from summula.core.engine.threads import solving
 from summula.core.errors import DataError, ParameterError
 from summula.mdp.bounds import POLICY_ITERATION, Backups, Clock, Interrupted, Stop, assembled
-from summula.mdp.evaluation import PolicyValue, chain
+from summula.mdp.evaluation import PolicyValue
 from summula.mdp.process import Process
 from summula.mdp.results import MDPSolution
 
@@ -84,7 +84,7 @@ def without_absorbing(process: Process) -> Process:
 def proper(process: Process, policy: Any) -> NDArray[np.bool_]:
     """Return the states from which the process ends with positive probability; all of them for a proper policy."""
     S = process.n_states
-    P = chain(process, policy)[0]
+    P = process.chain(policy)[0]
     weights = np.eye(process.n_actions)[policy] if policy.ndim == 1 else policy
     ends = (weights * process.ending.reshape(S, -1)).sum(axis=1)
     return _reached(sparse.csr_matrix(P), ends)[0]
@@ -142,7 +142,7 @@ def _some_proper_policy(process: Process) -> Actions:
 
 def _value(process: Process, policy: Any, start: _Value | None = None) -> _Value:
     """Solve (I - P_pi) (V, N) = (r_pi, 1) for a proper policy; GMRES starts at the values of another one."""
-    P, r = chain(process, policy)
+    P, r = process.chain(policy)
     S = len(r)
     right = np.column_stack([r, np.ones(S)])
     if S <= _DENSE:

@@ -4,7 +4,8 @@ With P_pi(s, s') = sum_a pi(a | s) P(s' | s, a) and r_pi(s) = sum_a pi(a | s) r(
 
     V^pi = r_pi + gamma P_pi V^pi,     so     (I - gamma P_pi) V^pi = r_pi                                         (1)
 
-is solved by an LU decomposition (dense, or sparse where fill-in is moderate) or by GMRES. For any V, the residual
+is solved by a dense LU decomposition, or beyond a thousand states by BiCGSTAB, and where that is slow (chains that mix
+slowly) by a sparse LU decomposition or, on request, by GMRES, which needs no further memory. For any V, the residual
 b = r_pi + gamma P_pi V - V bounds the error as in `bounds.py`:
 
     V + min b / (1 - gamma)  <=  V^pi  <=  V + max b / (1 - gamma)                                                 (2)
@@ -22,18 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from summula.core.engine.threads import solving
+from summula.core.engine.threads import one_blas_thread, solving
 from summula.core.errors import DataError
 from summula.mdp.process import Process
 
-__all__ = ["PolicyValue", "check_policy", "evaluate"]
+__all__ = ["PolicyValue", "check_policy", "evaluate", "refined"]
 
 Array = NDArray[np.float64]
 
 _DENSE = 1_000  # states up to which the matrix is decomposed as a dense one
+_STEPS = 60  # of BiCGSTAB, before something else is tried
 _RESTART = 40  # vectors that GMRES keeps
-_CYCLES = 5  # before a decomposition is tried instead
-_MOST_CYCLES = 1_000
+_CYCLES = 1_000
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -51,7 +52,7 @@ class PolicyValue:
         Largest residual of Bellman's equation.
     gap : float
         The values are within this distance of the policy's true values, rounding errors included.
-    method : {"dense", "sparse", "gmres"}
+    method : {"dense", "bicgstab", "sparse", "gmres"}
         How the linear system was solved.
     """
 
@@ -97,19 +98,9 @@ def check_policy(policy: Any, process: Process) -> Array | NDArray[np.int64]:
     return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 
-def chain(process: Process, policy: Any) -> tuple[Any, Array]:
-    """Return P_pi and r_pi of a checked policy."""
-    S, A = process.n_states, process.n_actions
-    if policy.ndim == 1:
-        rows = np.arange(S) * A + policy
-        return process.P[rows], process.r[rows]
-    weights = sparse.csr_matrix((policy.ravel(), np.arange(S * A), np.arange(0, S * A + 1, A)), (S, S * A))
-    return weights @ process.P, (policy * np.where(policy > 0, process.table, 0.0)).sum(axis=1)
-
-
 def evaluate(process: Process, policy: Any, method: str, tol: float, start: Array | None = None) -> PolicyValue:
-    """Solve (1) for a checked policy; GMRES starts at the given values."""
-    P, r = chain(process, policy)
+    """Solve (1) for a checked policy; iterative methods start at the given values."""
+    P, r = process.chain(policy)
     gamma = process.gamma
     V, used = _solved(P, r, gamma, method, tol, r if start is None else start)
     b = r + gamma * (P @ V) - V
@@ -123,6 +114,25 @@ def evaluate(process: Process, policy: Any, method: str, tol: float, start: Arra
     return PolicyValue(V, process.q_values(V), residual, residual / (1.0 - gamma) + slack, used)
 
 
+def refined(process: Process, policy: Any, V: Array, fall: float) -> Array:
+    """Return values of a policy from V, with a residual of (1) that is smaller by a factor if BiCGSTAB succeeds."""
+    P, r = process.chain(policy)
+    gamma = process.gamma
+    residual = r + gamma * (P @ V) - V
+    return V + _by_bicgstab(P, gamma, residual, None, fall * float(np.linalg.norm(residual)))[0]
+
+
+def _by_bicgstab(P: Any, gamma: float, b: Array, start: Array | None, atol: float) -> tuple[Array, bool]:
+    """Solve (I - gamma P) x = b, and tell whether the norm of the residual is at most `atol`."""
+    from scipy.sparse import linalg
+
+    S = len(b)
+    matrix = linalg.LinearOperator((S, S), lambda v: v - gamma * (P @ v), dtype=np.float64)
+    with one_blas_thread():
+        x, failed = linalg.bicgstab(matrix, b, x0=start, rtol=0.0, atol=atol, maxiter=_STEPS)
+    return np.asarray(x), failed == 0
+
+
 def _solved(P: Any, r: Array, gamma: float, method: str, tol: float, start: Array) -> tuple[Array, str]:
     S = len(r)
     if S <= _DENSE and method != "iterative":
@@ -130,14 +140,14 @@ def _solved(P: Any, r: Array, gamma: float, method: str, tol: float, start: Arra
             return np.linalg.solve(np.eye(S) - gamma * P.toarray(), r), "dense"
     from scipy.sparse import linalg
 
-    matrix = sparse.eye(S, format="csr") - gamma * P
+    matrix, atol = sparse.eye(S, format="csr") - gamma * P, tol * (1.0 - gamma)
     if method != "direct":
-        cycles = _MOST_CYCLES if method == "iterative" else _CYCLES
-        V, failed = linalg.gmres(
-            matrix, r, x0=start, rtol=0.0, atol=tol * (1.0 - gamma), restart=min(_RESTART, S), maxiter=cycles
-        )
-        if not failed or method == "iterative":
-            return np.asarray(V), "gmres"
+        V, succeeded = _by_bicgstab(P, gamma, r, start, atol)
+        if succeeded:
+            return V, "bicgstab"
+    if method == "iterative":
+        V, _ = linalg.gmres(matrix, r, x0=start, rtol=0.0, atol=atol, restart=min(_RESTART, S), maxiter=_CYCLES)
+        return np.asarray(V), "gmres"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a format that is not the preferred one
         return np.asarray(linalg.splu(matrix.tocsc()).solve(r)), "sparse"

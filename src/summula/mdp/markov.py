@@ -170,9 +170,9 @@ class MDP:
         policy : array of shape (S,) or (S, A), or MDPSolution
             An action per state, or probabilities of actions.
         method : {"auto", "direct", "iterative"}, default="auto"
-            LU decomposition or GMRES; by default the former up to 1,000 states, and where the latter is slow.
+            LU decomposition, or BiCGSTAB and GMRES; by default the former up to 1,000 states or if BiCGSTAB is slow.
         tol : float, default=1e-8
-            Accuracy of the values by GMRES.
+            Accuracy of the values by iterative methods.
 
         Examples
         --------

@@ -74,6 +74,15 @@ class Process:
         """Return r(s, a) + gamma sum P(s' | s, a) V(s'), of shape (S, A); -inf for unavailable actions."""
         return np.asarray(self.r + self.gamma * (self.P @ V)).reshape(self.n_states, -1)
 
+    def chain(self, policy: Any) -> tuple[Any, Array]:
+        """Return P_pi and r_pi of a checked policy: actions, or a table of their probabilities."""
+        S, A = self.n_states, self.n_actions
+        if policy.ndim == 1:
+            rows = np.arange(S) * A + policy
+            return self.P[rows], self.r[rows]
+        weights = sparse.csr_matrix((policy.ravel(), np.arange(S * A), np.arange(0, S * A + 1, A)), (S, S * A))
+        return weights @ self.P, (policy * np.where(policy > 0, self.table, 0.0)).sum(axis=1)
+
 
 def check_process(transitions: Any, rewards: Any, discount: Any, available: Any = None, ending: Any = None) -> Process:
     """Return the process that the arguments of `MDP` describe, or raise with the state and action that is wrong."""

@@ -7,8 +7,10 @@
 T_pi is the backup with the actions of a policy: it costs a fraction 1 / A of T. In (3) m is chosen by itself: sweeps
 of T_pi go on while they contract, until the span of T_pi V - V has fallen to a tenth, at most 100 times. (3) converges
 from any V, since adding a constant to V changes no policy, and with a constant T V >= V can be had (Puterman, section
-6.5). All stop by the bounds of `bounds.py`; (2) needs a synchronous backup for them, which is made when the changes of
-a sweep, d, are small enough that the span gamma / (1 - gamma) (max d - min d) would do.
+6.5). Where ten sweeps do not suffice, the chain of the policy mixes slowly, and the rest of the fall is left to
+BiCGSTAB. Its steps have no such guarantee: when the gap does not fall, they are suspended, each time for longer. All
+stop by the bounds of `bounds.py`; (2) needs a synchronous backup for them, which is made when the changes of a sweep,
+d, are small enough that the span gamma / (1 - gamma) (max d - min d) would do.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 from summula.core.errors import ParameterError
 from summula.mdp import episodic
 from summula.mdp.bounds import Backup, Backups, Interrupted, Stop, finish, stopped
+from summula.mdp.evaluation import refined
 from summula.mdp.results import MDPSolution
 
 __all__ = ["ORDERS", "check_order", "in_order", "modified", "synchronous", "undiscounted"]
@@ -30,6 +33,8 @@ Array = NDArray[np.float64]
 ORDERS = ("synchronous", "gauss_seidel", "random")
 _SWEEPS = 100
 _FALL = 0.1
+_FEW = 10  # sweeps that a chain which mixes fast needs
+_PATIENCE = 20  # steps without a smaller gap, after which there are only sweeps for a while
 
 
 def synchronous(backups: Backups, V: Array, stop: Stop) -> MDPSolution:
@@ -45,6 +50,7 @@ def modified(backups: Backups, V: Array, stop: Stop) -> MDPSolution:
 def _iterate(backups: Backups, V: Array, stop: Stop, sweeps: int, method: str) -> MDPSolution:
     trace: list[float] = []
     last: tuple[Array, Backup] | None = None
+    extrapolation = _Extrapolation()
     try:
         while True:
             backup = backups.best(V)
@@ -53,15 +59,32 @@ def _iterate(backups: Backups, V: Array, stop: Stop, sweeps: int, method: str) -
             trace.append(bounds.gap)
             if status := stopped(trace, bounds, stop):
                 return finish(backups, V, backup, status, trace, stop, method)
-            V = _evaluated(backups, backup, sweeps, stop) if sweeps else backup.TV
+            V = _evaluated(backups, backup, sweeps, extrapolation.helps(bounds.gap), stop) if sweeps else backup.TV
     except KeyboardInterrupt:
         if last is None:
             raise
         raise Interrupted(finish(backups, *last, "interrupted", trace, stop, method)) from None
 
 
-def _evaluated(backups: Backups, backup: Backup, sweeps: int, stop: Stop) -> Array:
-    """Return T_pi^m T V; T V itself and its backup are left as they are."""
+class _Extrapolation:
+    """Whether BiCGSTAB may be used: not for 20, 40, ... steps after each 20 steps without a smaller gap."""
+
+    def __init__(self) -> None:
+        self._least, self._steps = np.inf, 0
+        self._suspended, self._next = 0, _PATIENCE
+
+    def helps(self, gap: float) -> bool:
+        """Take note of the gap of a step."""
+        self._steps = 0 if gap < self._least else self._steps + 1
+        self._least = min(self._least, gap)
+        if self._suspended == 0 and self._steps >= _PATIENCE:
+            self._suspended, self._next, self._steps = self._next, 2 * self._next, 0
+        self._suspended = max(self._suspended - 1, 0)
+        return self._suspended == 0
+
+
+def _evaluated(backups: Backups, backup: Backup, sweeps: int, extrapolates: bool, stop: Stop) -> Array:
+    """Return T_pi^m T V, or an equally good approximation of V^pi; T V itself and its backup are left as they are."""
     span = backup.high - backup.low
     enough = max(_FALL * span, 0.1 * stop.tol * (1.0 - backups.gamma))
     now, other = backup.TV, np.empty_like(backup.TV)
@@ -70,6 +93,8 @@ def _evaluated(backups: Backups, backup: Backup, sweeps: int, stop: Stop) -> Arr
         now, other = other, (np.empty_like(other) if sweep == 0 else now)
         if step.high - step.low <= enough or stop.clock.is_over:
             break
+        if extrapolates and sweep == _FEW:
+            return refined(backups.process, backup.policy, now, enough / (step.high - step.low))
     return now
 
 
