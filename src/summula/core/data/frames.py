@@ -50,7 +50,13 @@ def plain_doubles(X: Any) -> dict[str, Array]:
     if pa is None or not isinstance(X, pa.Table):
         return {}
     double = pa.float64()
-    return {field.name: X.column(j).to_numpy() for j, field in enumerate(X.schema) if field.type == double}
+    places = [j for j, dtype in enumerate(X.schema.types) if dtype == double]
+    names = X.schema.names
+    if len(places) <= X.num_rows or not X.num_rows:
+        return {names[j]: X.column(j).to_numpy() for j in places}
+    (batch,) = X.select(places).combine_chunks().to_batches()
+    values = batch.to_tensor(null_to_nan=True, row_major=False).to_numpy()
+    return {names[j]: values[:, k] for k, j in enumerate(places)}
 
 
 def plain_texts(X: Any) -> dict[str, Any]:

@@ -14,6 +14,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from summula.core.data.readers.table import column_kinds, shortened, spells_number
 from summula.core.data.readers.text_streams import TextFile
 from summula.core.errors import DataError
@@ -214,7 +216,9 @@ def column_types(head: bytes, dialect: Dialect, path: str) -> ColumnTypes:
     numeric = [name for name, dtype in spelled.items() if pa.types.is_integer(dtype) or pa.types.is_floating(dtype)]
     if numeric and _may_have_padded_numbers(head, dialect):
         texts = parsed(convert_options(dialect, dict.fromkeys(numeric, pa.string()), numeric))
-        padded = [name for name in numeric if compute.any(compute.match_substring_regex(texts[name], _PADDED)).as_py()]
+        cells = pa.chunked_array([chunk for name in numeric for chunk in texts[name].chunks], pa.string())
+        matches = compute.fill_null(compute.match_substring_regex(cells, _PADDED), False).to_numpy()
+        padded = np.array(numeric)[matches.reshape(len(numeric), -1).any(axis=1)].tolist()
         spelled |= dict.fromkeys(padded, pa.string())
     if not dialect.header:
         spelled = {f"x{j}": dtype for j, dtype in enumerate(spelled.values())}
@@ -241,7 +245,7 @@ def _evident_types(head: bytes, dialect: Dialect) -> dict[str, Any]:
 
 def _may_have_padded_numbers(head: bytes, dialect: Dialect) -> bool:
     """Whether a field of a text may begin as 01000 does: one search instead of one per column of wide tables."""
-    begins = rb'(?:\A|[\s"+-]|' + re.escape(dialect.delimiter.encode()) + rb")0[0-9]"
+    begins = rb'(?:\A|[\r\n"]|' + re.escape(dialect.delimiter.encode()) + rb")[ \t]*[+-]?0[0-9]"
     return re.search(begins, head) is not None
 
 
