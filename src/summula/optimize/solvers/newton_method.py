@@ -271,14 +271,17 @@ def _factor(here: Local) -> Factor:
 
 
 def _step(x: Array, g: Array, inverse: Factor, bounds: Bounds | None) -> Array:
+    p = -inverse.solve(g)
     if bounds is None:
-        return -inverse.solve(g)
+        return p
+    low, high = bounds.low - x, bounds.high - x
+    if ((low <= p) & (p <= high)).all():
+        return p
     from scipy.optimize import lsq_linear
 
     # min ||R (p + H^-1 g)||^2 within the bounds; fixed variables (equal bounds) stay.
     R = inverse.root()
-    target = -(R @ inverse.solve(g))
-    low, high = bounds.low - x, bounds.high - x
+    target = R @ p
     free = low < high
     p = np.zeros_like(x)
     if free.any():
