@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,14 @@ __all__ = ["MDP"]
 _POSITIVE = real(0.0, open_low=True)
 _SMALL = 300  # states up to which a linear system is solved faster than it is iterated
 _ORDER = Allowed(lambda order: not isinstance(order, str) and np.ndim(order) == 1, "an array of state numbers")
+
+
+class EstimationOptions(TypedDict, total=False):
+    """Options of `TransitionCounts.mdp`, which estimates a process from counts."""
+
+    unseen: str
+    unseen_reward: float
+    state_rewards: bool
 
 
 class MDP:
@@ -334,9 +342,7 @@ class MDP:
         *,
         n_states: int | None = None,
         n_actions: int | None = None,
-        unseen: str = "uniform",
-        unseen_reward: float = 0.0,
-        state_rewards: bool = False,
+        **options: Unpack[EstimationOptions],
     ) -> MDP:
         """Estimate a process from trials: frequencies of next states, and average rewards.
 
@@ -376,7 +382,7 @@ class MDP:
         from summula.mdp.counts import TransitionCounts
 
         counts = TransitionCounts.of(trajectories, n_states, n_actions)
-        return counts.mdp(discount, unseen=unseen, unseen_reward=unseen_reward, state_rewards=state_rewards)
+        return counts.mdp(discount, **options)
 
     # --------------------------------------------------------------------------------------------------------- inside
 
