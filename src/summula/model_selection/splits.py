@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 
 from summula.core.engine.random import draw_seed
@@ -77,10 +77,10 @@ class Split:
         *,
         test: float = 0.2,
         validation: float = 0.0,
-        stratify: Any = "auto",
-        groups: Any = None,
+        stratify: bool | str = "auto",
+        groups: ArrayLike | None = None,
         ordered: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.Generator | None = None,
     ) -> None:
         self._X, self._y = indexable(X), indexable(y, "y")
         n = count_rows(self._X)
