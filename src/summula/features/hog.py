@@ -226,7 +226,7 @@ class HOG(Lift):
 
     def _plot(self, X: Any, y: Any = None, *, row: int = 0, ax: Any = None) -> Any:
         """Plot the histograms of an image over it; called by `summula.plot`."""
-        from summula.plotting.oriented import oriented_histograms
+        from summula.plotting.structure.oriented import oriented_histograms
 
         check_is_fitted(self)
         if X is None:
