@@ -96,7 +96,7 @@ class HOG(Lift):
     norm : {"l2-hys", "l2", "l1", "l1-sqrt"} or None, default="l2-hys"
         Normalisation of blocks; None uses the histograms of the cells as they are, without blocks.
     signed : bool, default=False
-        Whether opposite directions (dark to bright, and bright to dark) are told apart.
+        Whether opposite directions (dark to bright, and bright to dark) are distinguished.
     filter : {"tap", "sobel", "gaussian"}, default="tap"
         Filter for the gradient, as in `edges`.
     sigma : float, default=1.0

@@ -67,7 +67,7 @@ class Selection:
         Error rate of a classifier, or root mean squared error of a regressor, on the test rows, with bounds.
     split : Split
     n_test_uses : int
-        How often the test rows had been handed out by then, this use included; 1 unless a `Split` was used before.
+        Number of times the test rows have been used, including this one; 1 unless a `Split` was used before.
     """
 
     best_name: str
