@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
-from summula.mdp.bounds import Clock
 from summula.mdp.counts import TransitionCounts
 from summula.mdp.markov import MDP
 from summula.mdp.process import BELOW_ONE
 from summula.mdp.results import MDPSolution
+from summula.mdp.solvers.bounds import Clock
 from summula.optimize.problems.objective import check_arguments
 
 __all__ = ["Learned", "learn"]

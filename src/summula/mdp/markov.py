@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, integer, none, one_of, random_state, real
-from summula.mdp import episodic
-from summula.mdp.bounds import Backups, Clock, Interrupted, Stop, check_start
-from summula.mdp.evaluation import PolicyValue, check_policy, evaluate
-from summula.mdp.policy_iteration import backward_induction, policy_iteration
 from summula.mdp.process import as_numbers, check_process
 from summula.mdp.results import HorizonSolution, MDPSolution
 from summula.mdp.simulation import Trajectories, simulate
-from summula.mdp.value_iteration import ORDERS, check_order, in_order, modified, synchronous, undiscounted
+from summula.mdp.solvers import episodic
+from summula.mdp.solvers.bounds import Backups, Clock, Interrupted, Stop, check_start
+from summula.mdp.solvers.evaluation import PolicyValue, check_policy, evaluate
+from summula.mdp.solvers.policy_iteration import backward_induction, policy_iteration
+from summula.mdp.solvers.value_iteration import ORDERS, check_order, in_order, modified, synchronous, undiscounted
 from summula.optimize.problems.objective import check_arguments
 
 __all__ = ["MDP"]

@@ -77,7 +77,7 @@ class MDPSolution:
             True if T upper <= upper, and T lower >= lower with the actions of the policy, up to rounding errors.
             `primal` is the mean of the values.
         """
-        from summula.mdp.verification import verify
+        from summula.mdp.solvers.verification import verify
 
         return verify(self, mdp._process)
 

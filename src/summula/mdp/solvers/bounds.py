@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 from summula.core.engine.engine import ThreadEngine, current_engine
 from summula.core.engine.threads import inside_pool, thread_count, together
 from summula.core.errors import ParameterError, warn
-from summula.mdp.backup_kernels import back_up, back_up_in_place, back_up_policy
 from summula.mdp.process import Process
 from summula.mdp.results import MDPSolution
+from summula.mdp.solvers.backup_kernels import back_up, back_up_in_place, back_up_policy
 
 __all__ = [
     *("POLICY_ITERATION", "Backup", "Backups", "Bounds", "Clock", "Interrupted", "Stop"),
