@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,20 @@ def test_costs_survive(model: LinearRegression) -> None:
     assert again.verify(rows(5)[0], rows(5)[1] > 0, model=guess)
 
 
+def test_the_text_of_dependent_rows_states_what_is_assumed(model: LinearRegression) -> None:
+    groups = np.repeat(np.arange(50), 4)
+    grouped = certify(model, *rows(1), loss="absolute", range=(0, 5), groups=groups)
+    latest = replace(certify(model, *rows(1), loss="absolute", range=(0, 5)), sampling="latest rows")
+    for certificate, stated in ((grouped, "held-out groups of rows are independent"), (latest, "Rows to come are")):
+        tree = json.loads(certificate.to_json())
+        assert tree["assumptions"] == list(certificate.assumptions)
+        assert stated in tree["assumptions"][0]
+        assert RiskCertificate.from_json(certificate.to_json()) == certificate
+        earlier = {name: value for name, value in tree.items() if name not in ("assumptions", "digest")}
+        earlier["digest"] = hashlib.sha256(canonical(earlier).encode()).hexdigest()
+        assert RiskCertificate.from_json(canonical(earlier)) == certificate  # texts of earlier versions
+
+
 def test_every_cut_is_noticed(certificate: RiskCertificate) -> None:
     text = certificate.to_json()
     for end in range(len(text)):
@@ -151,6 +166,8 @@ def test_hostile_texts(text: str | bytes) -> None:
         {"format": "1"},
         {"kind": "poem"},
         {"extra": 1},
+        {"assumptions": "none"},
+        {"assumptions": [1]},
         {"_bound_to": "x"},
         {"estimate": ...},
     ],

@@ -497,7 +497,7 @@ def qda_regions(ax: Any) -> None:
     """Two normal classes with different covariances, the border between them and their ellipses."""
     from summula.discriminant_analysis import QuadraticDiscriminantAnalysis
     from summula.plotting import decision_regions
-    from summula.plotting.ellipses import draw_ellipses
+    from summula.plotting.structure.ellipses import draw_ellipses
     from summula.stats import MultivariateNormal
 
     wide = MultivariateNormal([0.0, 0.0], [[2.0, 1.2], [1.2, 1.6]])

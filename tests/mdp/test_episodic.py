@@ -126,7 +126,7 @@ def test_an_early_stop_keeps_a_policy_and_a_lower_bound():
 
 
 def test_ctrl_c_keeps_the_best_policy(monkeypatch):
-    from summula.mdp import episodic
+    from summula.mdp.solvers import episodic
 
     P, R, ends = markov.grid_world()
     mdp = MDP(P, R, 1.0, termination=ends)

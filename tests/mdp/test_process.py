@@ -105,7 +105,7 @@ def test_bad_parameters_name_a_cure_that_works():
         MDP.from_trajectories(([0, 1, 0], [0, 1], [1.0, 2.0]), 0.9)
 
 
-def test_payoff_is_discounted():
+def test_returns_are_discounted():
     assert discounted_return([1.0, 1.0, 1.0], 0.5) == 1.75
     assert_allclose(discounted_return(np.ones((2, 3)), 1.0), [3.0, 3.0])
     with pytest.raises(ParameterError, match="discount"):

@@ -10,7 +10,8 @@ from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
 import summula
-from summula.mdp import MDP, backup_kernels, value_iteration
+from summula.mdp import MDP
+from summula.mdp.solvers import backup_kernels, value_iteration
 from tests.reference import markov
 
 ORDERS = ["synchronous", "gauss_seidel", "random"]
@@ -251,7 +252,7 @@ def test_a_warm_start_saves_steps():
 
 @pytest.mark.parametrize("solve", [MDP.solve, MDP.value_iteration, lambda m: m.value_iteration("gauss_seidel")])
 def test_ctrl_c_keeps_the_best_solution(solve, monkeypatch):
-    from summula.mdp.bounds import Backups
+    from summula.mdp.solvers.bounds import Backups
 
     P, r = markov.random_process(np.random.default_rng(9), S=400, sparse=0.02)
     mdp = MDP(P, r, 0.99)

@@ -7,7 +7,7 @@ import pytest
 
 from summula.core.errors import DataError, ParameterError
 from summula.plotting import weight_space
-from summula.plotting.weights import _right_arc
+from summula.plotting.fitting.weights import _right_arc
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 

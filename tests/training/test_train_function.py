@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 from pathlib import Path
 from typing import Any
 
@@ -92,16 +94,25 @@ def test_from_scratch_files_it_is_the_same(result: TrainingResult) -> None:
     assert np.allclose(ours["accuracy"], theirs["accuracy"])
 
 
-def test_whole_groups_are_held_out_and_the_certificate_is_about_groups() -> None:
+def check_files_state_assumptions(result: TrainingResult, folder: Path) -> None:
+    result.save(folder)
+    stated = json.loads((folder / "certificate.json").read_text())["assumptions"]
+    assert stated == list(result.certificate.assumptions)
+    report = html.unescape((folder / "report.html").read_text())
+    assert all(f"Assumed: {one}" in report for one in stated)
+
+
+def test_whole_groups_are_held_out_and_the_certificate_is_about_groups(tmp_path: Path) -> None:
     result = trained(FRAME.drop(columns=["cost", "day"]), groups="patient")
     assert result.certificate.sampling == "groups"
     assert result.certificate.n_groups == result.certificate.n // 8 == 10
     assert "groups of rows are independent draws" in result.certificate.assumptions[0]
     assert "in 10 groups" in result.verdict
     assert "patient" not in result.model.feature_names_in_
+    check_files_state_assumptions(result, tmp_path / "out")
 
 
-def test_the_latest_rows_are_held_out() -> None:
+def test_the_latest_rows_are_held_out(tmp_path: Path) -> None:
     result = trained(FRAME.drop(columns=["cost", "patient"]), time_column="day")
     assert result.certificate.sampling == "latest rows"
     assert "latest rows" in result.certificate.assumptions[0]
@@ -109,6 +120,7 @@ def test_the_latest_rows_are_held_out() -> None:
     wrong = np.mean(result.model.predict(late) != late["sick"].to_numpy())
     assert result.certificate.estimate == pytest.approx(wrong)
     assert "day" not in result.model.feature_names_in_
+    check_files_state_assumptions(result, tmp_path / "out")
 
 
 @pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y/%j"])

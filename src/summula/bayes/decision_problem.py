@@ -257,7 +257,7 @@ class DecisionProblem:
         -------
         matplotlib Axes
         """
-        from summula.plotting.decisions import draw_decisions
+        from summula.plotting.predictions.decisions import draw_decisions
 
         x = np.asarray(observations, np.float64)
         with np.errstate(divide="ignore"):

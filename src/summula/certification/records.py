@@ -195,7 +195,10 @@ class RiskCertificate:
         return loss_named(self.loss, self.range, None)
 
     def to_json(self) -> str:
-        """Return the certificate as canonical JSON; equal certificates have equal texts."""
+        """Return the certificate as canonical JSON; equal certificates have equal texts.
+
+        The `assumptions` are part of it unless rows are independent draws, which is assumed where it says nothing.
+        """
         tree: dict[str, Any] = {"format": FORMAT, "kind": "risk certificate", **_plain(self)}
         return canonical(tree | {"digest": _digest(tree)})
 
@@ -333,7 +336,8 @@ def _plain(certificate: RiskCertificate) -> dict[str, Any]:
     # Fields added in later versions are omitted if they have their default, so that older texts stay the same.
     later = {"sampling": "rows", "n_groups": None, "n_dropped": 0}
     found = {name: _listed(getattr(certificate, name)) for name in names}
-    return {name: value for name, value in found.items() if name not in later or value != later[name]}
+    tree = {name: value for name, value in found.items() if name not in later or value != later[name]}
+    return tree if certificate.sampling == "rows" else tree | {"assumptions": list(certificate.assumptions)}
 
 
 def _listed(value: Any) -> Any:
@@ -372,6 +376,9 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
 def _checked(tree: dict[str, Any]) -> dict[str, Any]:
     known = {f.name for f in fields(RiskCertificate) if not f.name.startswith("_")}
     tree = {"sampling": "rows", "n_groups": None, "n_dropped": 0, **tree}
+    stated = tree.pop("assumptions", [])  # for readers: they follow from the other fields
+    if not isinstance(stated, list) or not all(isinstance(one, str) for one in stated):
+        raise ValueError("'assumptions' is not a list of sentences")
     if unmatched := sorted(known ^ tree.keys()):
         raise ValueError(f"{unmatched[0]!r} is missing or unknown")
     for name in ("estimate", "lower", "upper", "delta"):

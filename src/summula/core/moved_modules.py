@@ -20,6 +20,7 @@ MOVED = {
     "summula.ensemble.histogram.explaining": "summula.tree.prediction.explaining",
     "summula.linear_model.glm.certificate": "summula.linear_model.glm.bounds.certificate",
     "summula.linear_model.glm.quality": "summula.linear_model.glm.statistics.quality",
+    "summula.mdp.evaluation": "summula.mdp.solvers.evaluation",
     "summula.optimize.quadratics": "summula.optimize.problems.quadratics",
     "summula.stats.continuous_families": "summula.stats.families.continuous",
     "summula.stats.discrete_families": "summula.stats.families.discrete",

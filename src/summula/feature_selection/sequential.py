@@ -71,17 +71,15 @@ class SequentialFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
     >>> from summula.feature_selection import SequentialFeatureSelector
     >>> from summula.linear_model import LinearRegression
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 6))
-    >>> y = 3.0 * X[:, 4] - X[:, 1] + rng.normal(size=200)
+    >>> X, y = load_diabetes(return_X_y=True)
     >>> search = SequentialFeatureSelector(LinearRegression(), n_features_to_select="best").fit(X, y)
     >>> search.order_[:2], search.scores_[:2].round(2)
-    (array([4, 1]), array([0.81, 0.89]))
+    (array([2, 8]), array([0.32, 0.44]))
     >>> SequentialFeatureSelector(LinearRegression(), n_features_to_select=2).fit(X, y).get_support(indices=True)
-    array([1, 4])
+    array([2, 8])
     """
 
     def __init__(

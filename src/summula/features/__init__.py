@@ -1,4 +1,4 @@
-"""Feature expansion: lifting maps (`lift` has what they have in common), edges and their histograms in images."""
+"""Feature expansion: lifting maps (`lift` is their base class), edges and their histograms in images."""
 
 from summula.features.edge_detection import Edges, edges
 from summula.features.hog import HOG

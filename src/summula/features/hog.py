@@ -10,7 +10,7 @@ Neighbouring cells form blocks, which overlap. The histograms v of the cells of 
 removes the contrast (Dalal and Triggs, CVPR 2005):
 
     l2         v / |v|_2                      l1         v / |v|_1
-    l2-hys     l2, cut off at 0.2, l2         l1-sqrt    sqrt(v / |v|_1)                                            (2)
+    l2-hys     l2, clipped at 0.2, l2         l1-sqrt    sqrt(v / |v|_1)                                            (2)
 
 The gradient of a pixel of a colour image is that of the channel with the largest magnitude.
 
@@ -42,7 +42,7 @@ __all__ = ["HOG"]
 
 Array = NDArray[Any]
 
-_CUT = 0.2  # where l2-hys cuts off
+_CUT = 0.2  # threshold of l2-hys
 _PIXELS = 1 << 18  # number of pixels computed at once, so that they stay in the cache
 _ROUNDING = 64 * float(np.finfo(np.float64).eps)  # gradients below this share of the largest pixel are errors
 
@@ -96,7 +96,7 @@ class HOG(Lift):
     norm : {"l2-hys", "l2", "l1", "l1-sqrt"} or None, default="l2-hys"
         Normalisation of blocks; None uses the histograms of the cells as they are, without blocks.
     signed : bool, default=False
-        Whether opposite directions (dark to bright, and bright to dark) are told apart.
+        Whether opposite directions (dark to bright, and bright to dark) are distinguished.
     filter : {"tap", "sobel", "gaussian"}, default="tap"
         Filter for the gradient, as in `edges`.
     sigma : float, default=1.0
@@ -226,7 +226,7 @@ class HOG(Lift):
 
     def _plot(self, X: Any, y: Any = None, *, row: int = 0, ax: Any = None) -> Any:
         """Plot the histograms of an image over it; called by `summula.plot`."""
-        from summula.plotting.oriented import oriented_histograms
+        from summula.plotting.structure.oriented import oriented_histograms
 
         check_is_fitted(self)
         if X is None:

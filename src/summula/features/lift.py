@@ -1,4 +1,4 @@
-"""What lifting maps have in common: the number and the names of their columns follow from those of the features."""
+"""Base class of lifting maps, whose columns and names follow from those of the features."""
 
 from __future__ import annotations
 

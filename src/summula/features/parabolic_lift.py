@@ -1,4 +1,4 @@
-"""The parabolic lifting map, under which hyperplanes mean spheres.
+"""The parabolic lifting map, under which hyperplanes correspond to spheres.
 
     phi(x) = (x, |x|^2)                                                                                         (1)
 

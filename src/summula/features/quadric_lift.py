@@ -1,4 +1,4 @@
-"""Lifting maps under which hyperplanes mean quadrics: ellipsoids, paraboloids, hyperboloids, cones.
+"""Lifting maps under which hyperplanes correspond to quadrics: ellipsoids, paraboloids, hyperboloids, cones.
 
     phi(x) = (x_1, ..., x_d, x_1^2, ..., x_d^2)                              with axes along the coordinates    (1)
     phi(x) = (x_1, ..., x_d, x_1^2, x_1 x_2, ..., x_1 x_d, x_2^2, ..., x_d^2)             any quadric           (2)
@@ -90,7 +90,7 @@ class QuadricLift(Lift):
     def matrix(self, coef: Any) -> NDArray[np.float64]:
         """Return the symmetric matrix A with which the score of a linear model of lifted rows is x'Ax + v'x + b.
 
-        Its eigenvalues tell the kind of quadric: of one sign for ellipsoids, of both for hyperboloids.
+        The signs of its eigenvalues determine the kind of quadric: all equal for ellipsoids, mixed for hyperboloids.
 
         Parameters
         ----------

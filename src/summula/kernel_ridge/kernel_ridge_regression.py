@@ -21,11 +21,12 @@ whose residual is computed and solved for again, which makes up for digits that 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from sklearn.callback import with_callbacks
 
@@ -209,13 +210,13 @@ class KernelRidge(Regressor):
 
     def __init__(
         self,
-        alpha: Any = 1,
+        alpha: float | ArrayLike = 1,
         *,
-        kernel: Any = "linear",
+        kernel: str | Kernel | Callable[..., float] = "linear",
         gamma: float | None = None,
         degree: float = 3,
         coef0: float = 1,
-        kernel_params: Any = None,
+        kernel_params: Mapping[str, Any] | None = None,
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel

@@ -21,7 +21,7 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.callback import with_callbacks
 
 from summula.core.data.layout.blocks import aligned, product
@@ -202,9 +202,9 @@ class ElasticNetCV(L1Model):
     def __init__(
         self,
         *,
-        l1_ratio: Any = 0.5,
+        l1_ratio: float | ArrayLike = 0.5,
         eps: float = 1e-3,
-        alphas: Any = 100,
+        alphas: int | ArrayLike = 100,
         fit_intercept: bool = True,
         precompute: Any = "auto",
         max_iter: int = 1000,
@@ -281,7 +281,7 @@ class ElasticNetCV(L1Model):
         return self.l1_ratio
 
     def _grid(self, whole: list[Centred], ratio: float) -> Array:
-        alphas = self.alphas
+        alphas: Any = self.alphas
         if np.ndim(alphas) == 0:
             return alpha_grid(largest_alpha(whole, ratio, self.positive), self.eps, int(alphas))
         for place, alpha in enumerate(list(alphas)):
@@ -358,7 +358,7 @@ class LassoCV(ElasticNetCV):
         self,
         *,
         eps: float = 1e-3,
-        alphas: Any = 100,
+        alphas: int | ArrayLike = 100,
         fit_intercept: bool = True,
         precompute: Any = "auto",
         max_iter: int = 1000,

@@ -9,12 +9,12 @@ is within one standard error of the best: se = std of the scores of the splits /
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 
@@ -154,13 +154,13 @@ class LogisticRegressionCV(LogisticRegression):
     def __init__(
         self,
         *,
-        Cs: Any = 10,
-        l1_ratios: Any = "warn",
+        Cs: int | ArrayLike = 10,
+        l1_ratios: ArrayLike | None = "warn",
         fit_intercept: bool = True,
         cv: Any = None,
         dual: bool = False,
         penalty: Any = "deprecated",
-        scoring: Any = "warn",
+        scoring: str | Callable[..., float] | None = "warn",
         solver: str = "auto",
         tol: float = 1e-4,
         max_iter: int = 100,

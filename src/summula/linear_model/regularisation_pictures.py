@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.frames import is_frame, opened
 from summula.core.errors import DataError
-from summula.plotting.coefficients import coefficient_paths
+from summula.plotting.fitting.coefficients import coefficient_paths
 from summula.plotting.style import check_installed
 
 __all__ = ["draw_path"]

@@ -1,7 +1,7 @@
 """Markov decision processes. Names are loaded on first use (PEP 562).
 
-Reading order: `process` (the problem), `bounds`, `value_iteration`, `policy_iteration`, `evaluation`, `simulation`,
-`counts`, `learning`; then continuous states: `grids`, `discretization`, `linear_dynamics`, `fitted_value_iteration`.
+Reading order: `process` (the problem), `markov` (the public class), `solvers`, `simulation`, `counts`, `learning`; then
+continuous states: `grids`, `discretization`, `linear_dynamics`, `fitted_value_iteration`.
 """
 
 from summula.core.lazy_names import lazy_names
@@ -11,7 +11,6 @@ __getattr__, __dir__, __all__ = lazy_names(
     {
         "counts": "TransitionCounts",
         "discretization": "Discretization discretize",
-        "evaluation": "PolicyValue",
         "fitted_value_iteration": "FittedValueIteration",
         "grids": "Grid",
         "learning": "Learned learn",
@@ -19,5 +18,6 @@ __getattr__, __dir__, __all__ = lazy_names(
         "markov": "MDP",
         "results": "HorizonSolution MDPSolution",
         "simulation": "Trajectories discounted_return",
+        "solvers.evaluation": "PolicyValue",
     },
 )

@@ -1,7 +1,6 @@
 from summula.mdp.counts import TransitionCounts as TransitionCounts
 from summula.mdp.discretization import Discretization as Discretization
 from summula.mdp.discretization import discretize as discretize
-from summula.mdp.evaluation import PolicyValue as PolicyValue
 from summula.mdp.fitted_value_iteration import FittedValueIteration as FittedValueIteration
 from summula.mdp.grids import Grid as Grid
 from summula.mdp.learning import Learned as Learned
@@ -12,3 +11,4 @@ from summula.mdp.results import HorizonSolution as HorizonSolution
 from summula.mdp.results import MDPSolution as MDPSolution
 from summula.mdp.simulation import Trajectories as Trajectories
 from summula.mdp.simulation import discounted_return as discounted_return
+from summula.mdp.solvers.evaluation import PolicyValue as PolicyValue

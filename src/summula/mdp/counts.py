@@ -1,9 +1,9 @@
-"""Learning a Markov decision process from trials: sums of counts.
+"""Estimation of a Markov decision process from episodes: sums of counts.
 
     P(s' | s, a) = #(s, a, s') / #(s, a),      R(s, a) = (sum of rewards after (s, a)) / #(s, a)                  (1)
 
-and P = 1 / S where #(s, a) = 0. The counts and the sums of rewards add up: trials may be added one by one, sums of
-different trials merged, and old trials subtracted.
+and P = 1 / S where #(s, a) = 0. Counts and sums of rewards are additive: episodes may be added one by one, counts
+of different episodes merged, and old episodes subtracted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["TransitionCounts"]
 
 Array = NDArray[np.float64]
 
-_MOST_ENTRIES = 200_000_000  # of uniform rows
+_MOST_ENTRIES = 200_000_000  # maximum number of entries of uniform rows
 
 
 class TransitionCounts:
@@ -38,9 +38,9 @@ class TransitionCounts:
     Attributes
     ----------
     counts : csr_matrix of shape (S A, S)
-        How often each state followed action a in state s (row s A + a).
+        Number of times each state followed action a in state s (row s A + a).
     ended : ndarray of shape (S, A)
-        How often the process ended instead.
+        Number of times the process ended instead.
     reward_sums : ndarray of shape (S, A)
 
     Examples
@@ -95,13 +95,13 @@ class TransitionCounts:
         return self
 
     def merge(self, other: TransitionCounts) -> TransitionCounts:
-        """Add the counts of other trials."""
+        """Add the counts of other episodes."""
         return self._combine(other, 1.0)
 
     def forget(self, other: TransitionCounts) -> TransitionCounts:
-        """Subtract the counts of trials that were added before."""
+        """Subtract the counts of episodes that were added before."""
         if (self.counts - other.counts).min() < 0 or (self.ended - other.ended).min() < 0:
-            raise DataError("These trials were not all added before, so they cannot be forgotten.")
+            raise DataError("These episodes were not all added before, so they cannot be forgotten.")
         return self._combine(other, -1.0)
 
     def _combine(self, other: TransitionCounts, sign: float) -> TransitionCounts:
@@ -118,7 +118,7 @@ class TransitionCounts:
 
     @property
     def visits(self) -> Array:
-        """How often each action was taken in each state, of shape (S, A)."""
+        """Number of times each action was taken in each state, of shape (S, A)."""
         taken = np.asarray(self.counts.sum(axis=1)).reshape(self.n_states, self.n_actions)
         return np.asarray(taken + self.ended)
 

@@ -22,10 +22,10 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.errors import DataError, warn
 from summula.core.estimator.parameters import Allowed, array_like, boolean, check_parameters, integer, none, real
 from summula.core.estimator.parameters import random_state as seeds
-from summula.mdp.bounds import Clock
 from summula.mdp.grids import as_states
 from summula.mdp.process import BELOW_ONE, as_numbers
 from summula.mdp.simulators import Outcome, check_actions, check_simulator, run
+from summula.mdp.solvers.bounds import Clock
 
 __all__ = ["FittedValueIteration"]
 

@@ -1,4 +1,4 @@
-"""Act, learn, plan: estimate a process from trials in it, and act on the plan for the estimate.
+"""Act, learn, plan: estimate a process from episodes, and act on the plan for the estimate.
 
 repeat:  act for some episodes, greedily for the current plan (ties at random), or at random
          add the transitions to the counts, estimate P and R                           (`counts.py`)
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
-from summula.mdp.bounds import Clock
 from summula.mdp.counts import TransitionCounts
 from summula.mdp.markov import MDP
 from summula.mdp.process import BELOW_ONE
 from summula.mdp.results import MDPSolution
+from summula.mdp.solvers.bounds import Clock
 from summula.optimize.problems.objective import check_arguments
 
 __all__ = ["Learned", "learn"]
@@ -30,7 +30,7 @@ _FUNCTION = Allowed(callable, "a function")
 
 @dataclass(frozen=True)
 class Learned:
-    """What `learn` found out about an environment.
+    """Result of `learn`: a policy and the estimated process.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Learned:
     counts : TransitionCounts
         Its sums; pass them to `learn` to continue.
     returns : ndarray of shape (n_episodes,)
-        Discounted payoff of each episode.
+        Discounted return of each episode.
     lengths : ndarray of shape (n_episodes,)
         Number of steps of each episode.
     plan_steps : tuple of int
@@ -59,12 +59,12 @@ class Learned:
     plan_steps: tuple[int, ...] = field(repr=False)
 
     def plot(self, *, window: int | None = None, ax: Any = None) -> Any:
-        """Plot the discounted payoff of the episodes, and their running mean.
+        """Plot the discounted returns of the episodes, and their moving average.
 
         Parameters
         ----------
         window : int, optional
-            Number of episodes in the running mean; by default a tenth of all.
+            Number of episodes in the moving average; by default a tenth of all.
         ax : matplotlib Axes, optional
 
         Returns
@@ -97,7 +97,7 @@ def learn(
     env : environment or str
         With Gymnasium's methods `reset(seed=) -> (observation, info)` and `step(action) -> (observation, reward,
         terminated, truncated, info)`; actions and observations are integers, counted from the `start` of their spaces
-        if these have one. Any object with these methods will do. A name, such as "FrozenLake-v1", is that of an
+        if these have one. Any object with these methods is accepted. A name, such as "FrozenLake-v1", is that of an
         environment of Gymnasium (extra `rl`).
     discount : float in [0, 1)
     n_episodes : int, default=100
@@ -110,7 +110,7 @@ def learn(
     encode : callable, optional
         Function of an observation that returns the number of its state, such as `grid.cell` of a `Grid`.
     counts : TransitionCounts, optional
-        Counts of earlier trials, which are updated, and keep all steps before Ctrl-C. Needed if the environment does
+        Counts of earlier episodes, which are updated, and keep all steps before Ctrl-C. Needed if the environment does
         not state the numbers of its states and actions as `observation_space.n` and `action_space.n`.
     max_time : float, optional
         Time limit in seconds.
@@ -150,8 +150,8 @@ def learn(
     lengths: list[int] = []
     plan_steps = [solution.n_steps]
     for episode in range(1, n_episodes + 1):
-        payoff, steps = _episode(env, state_of, counts, _Greedy(solution), (discount, epsilon, max_steps), rng)
-        returns.append(payoff)
+        total, steps = _episode(env, state_of, counts, _Greedy(solution), (discount, epsilon, max_steps), rng)
+        returns.append(total)
         lengths.append(steps)
         last = episode == n_episodes or clock.is_over
         if episode % plan_every == 0 or last:
@@ -166,10 +166,10 @@ def learn(
 def _episode(
     env: Any, state_of: Any, counts: TransitionCounts, policy: Any, options: Any, rng: np.random.Generator
 ) -> tuple[float, int]:
-    """Act for an episode and count its transitions, also those before an error or Ctrl-C; return payoff and length."""
+    """Act for an episode and count its transitions, also if it is interrupted; give its return and length."""
     discount, epsilon, max_steps = options
     observation, _ = env.reset(seed=int(rng.integers(2**31 - 1)))
-    s, payoff, weight, first = state_of(observation), 0.0, 1.0, _first(env, "action_space")
+    s, total, weight, first = state_of(observation), 0.0, 1.0, _first(env, "action_space")
     steps: list[tuple[int, int, float, int, bool]] = []
     try:
         for _ in range(max_steps):
@@ -177,13 +177,13 @@ def _episode(
             observation, reward, terminated, truncated, _ = env.step(a + first)
             after = s if terminated else state_of(observation)  # ignored where the process ends
             steps.append((s, a, float(reward), after, bool(terminated)))
-            payoff, weight, s = payoff + weight * float(reward), weight * discount, after
+            total, weight, s = total + weight * float(reward), weight * discount, after
             if terminated or truncated:
                 break
     finally:
         if steps:
             counts.add(*(np.array(column) for column in zip(*steps, strict=True)))
-    return payoff, len(steps)
+    return total, len(steps)
 
 
 class _Greedy:
@@ -209,7 +209,7 @@ class _Encoder:
         number = np.asarray(observation if self._encode is None else self._encode(observation))
         if number.size != 1 or number.dtype.kind not in "iu":
             raise DataError(
-                f"The environment's observation {observation!r} is no state number; pass encode=, a function that "
+                f"The environment's observation {observation!r} is not a state number; pass encode=, a function that "
                 "returns the number of its state, such as Grid(...).cell."
             )
         s = int(number.reshape(())) - self._first

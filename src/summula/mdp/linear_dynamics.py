@@ -186,7 +186,7 @@ class LinearDynamics(BaseEstimator):
         check_is_fitted(self)
         if not callable(reward) or not (terminated is None or callable(terminated)):
             raise ParameterError(
-                "simulator needs reward, a function of states and actions, and terminated, one of states."
+                "reward must be a function of states and actions, and terminated, if given, one of next states."
             )
 
         return _Simulator(self, reward, terminated, noise)

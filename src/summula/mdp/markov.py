@@ -1,4 +1,4 @@
-"""Markov decision processes: the user's class. The mathematics is in `bounds` and the solvers."""
+"""Markov decision processes: the public class. The mathematics is in `bounds` and the solvers."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, integer, none, one_of, random_state, real
-from summula.mdp import episodic
-from summula.mdp.bounds import Backups, Clock, Interrupted, Stop, check_start
-from summula.mdp.evaluation import PolicyValue, check_policy, evaluate
-from summula.mdp.policy_iteration import backward_induction, policy_iteration
 from summula.mdp.process import as_numbers, check_process
 from summula.mdp.results import HorizonSolution, MDPSolution
 from summula.mdp.simulation import Trajectories, simulate
-from summula.mdp.value_iteration import ORDERS, check_order, in_order, modified, synchronous, undiscounted
+from summula.mdp.solvers import episodic
+from summula.mdp.solvers.bounds import Backups, Clock, Interrupted, Stop, check_start
+from summula.mdp.solvers.evaluation import PolicyValue, check_policy, evaluate
+from summula.mdp.solvers.policy_iteration import backward_induction, policy_iteration
+from summula.mdp.solvers.value_iteration import ORDERS, check_order, in_order, modified, synchronous, undiscounted
 from summula.optimize.problems.objective import check_arguments
 
 __all__ = ["MDP"]
 
 _POSITIVE = real(0.0, open_low=True)
-_SMALL = 300  # states up to which a linear system is solved faster than it is iterated
+_SMALL = 300  # number of states up to which a linear system is solved directly
 _ORDER = Allowed(lambda order: not isinstance(order, str) and np.ndim(order) == 1, "an array of state numbers")
 
 
@@ -52,7 +52,7 @@ class MDP:
     rewards : ndarray of shape (S, A)
         Expected rewards; -inf for unavailable actions.
     solution_ : MDPSolution
-        The solution found last, also if Ctrl-C interrupted the solver.
+        The last solution found, also if Ctrl-C interrupted the solver.
 
     References
     ----------
@@ -122,7 +122,7 @@ class MDP:
         n_steps: int = 100,
         random_state: Any = None,
     ) -> Trajectories:
-        """Draw trials of a policy.
+        """Simulate episodes of a policy.
 
         Parameters
         ----------
@@ -140,8 +140,8 @@ class MDP:
         --------
         >>> from summula.mdp import MDP
         >>> mdp = MDP([[[0.5, 0.5]], [[0.0, 1.0]]], [1.0, 0.0], discount=0.9)
-        >>> trials = mdp.simulate(n_episodes=10_000, n_steps=50, random_state=0)
-        >>> print(trials.returns.mean().round(2), mdp.evaluate([0, 0]).values.round(2))
+        >>> episodes = mdp.simulate(n_episodes=10_000, n_steps=50, random_state=0)
+        >>> print(episodes.returns.mean().round(2), mdp.evaluate([0, 0]).values.round(2))
         1.8 [1.82 0.  ]
         """
         check_arguments(
@@ -208,7 +208,7 @@ class MDP:
         Returns
         -------
         MDPSolution
-            Its bounds hold wherever the solver stopped.
+            Its bounds hold even if the solver stopped early.
         """
         stop = self._stop("solve", tol, max_iter, max_time)
         V = check_start(start, self.n_states)
@@ -338,7 +338,7 @@ class MDP:
         unseen_reward: float = 0.0,
         state_rewards: bool = False,
     ) -> MDP:
-        """Estimate a process from trials: frequencies of next states, and average rewards.
+        """Estimate a process from episodes: frequencies of next states, and average rewards.
 
         Parameters
         ----------
@@ -357,13 +357,13 @@ class MDP:
 
         See Also
         --------
-        TransitionCounts : The sums behind it, which can be updated, merged and subtracted.
+        TransitionCounts : The underlying sums, which can be updated, merged and subtracted.
 
         Examples
         --------
         >>> from summula.mdp import MDP
-        >>> trials = [([0, 1, 1, 0], [0, 1, 1], [1.0, 0.0, 2.0]), ([0, 0], [0], [3.0])]
-        >>> mdp = MDP.from_trajectories(trials, discount=0.9)
+        >>> episodes = [([0, 1, 1, 0], [0, 1, 1], [1.0, 0.0, 2.0]), ([0, 0], [0], [3.0])]
+        >>> mdp = MDP.from_trajectories(episodes, discount=0.9)
         >>> mdp.transitions.toarray()  # action 1 in state 0 and action 0 in state 1 were not tried
         array([[0.5, 0.5],
                [0.5, 0.5],
@@ -378,7 +378,7 @@ class MDP:
         counts = TransitionCounts.of(trajectories, n_states, n_actions)
         return counts.mdp(discount, unseen=unseen, unseen_reward=unseen_reward, state_rewards=state_rewards)
 
-    # --------------------------------------------------------------------------------------------------------- inside
+    # ------------------------------------------------------------------------------------------------------ internals
 
     def _plan(self) -> Backups:
         return Backups(self._process)

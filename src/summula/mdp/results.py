@@ -1,4 +1,4 @@
-"""What the solvers of Markov decision processes return."""
+"""Results of the solvers of Markov decision processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class MDPSolution:
-    """Solution of a Markov decision process, with bounds that hold wherever the solver stopped.
+    """Solution of a Markov decision process, with bounds that hold even if the solver stopped early.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class MDPSolution:
             True if T upper <= upper, and T lower >= lower with the actions of the policy, up to rounding errors.
             `primal` is the mean of the values.
         """
-        from summula.mdp.verification import verify
+        from summula.mdp.solvers.verification import verify
 
         return verify(self, mdp._process)
 
@@ -123,7 +123,7 @@ class HorizonSolution:
     Attributes
     ----------
     values : ndarray of shape (horizon + 1, S)
-        Optimal values with t = 0, 1, ... steps behind; the last row is that of the end.
+        Optimal values after t = 0, 1, ... steps; the last row holds the terminal values.
     policy : ndarray of shape (horizon, S)
         Optimal action at each step.
     """

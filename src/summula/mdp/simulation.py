@@ -1,9 +1,9 @@
-"""Trials of a Markov decision process, and their payoff.
+"""Simulated episodes of a Markov decision process, and their returns.
 
-    payoff of a trial  =  R_0 + gamma R_1 + gamma^2 R_2 + ...                                                     (1)
+    return of an episode  =  R_0 + gamma R_1 + gamma^2 R_2 + ...                                                     (1)
 
 All episodes are drawn at once, step by step. The next state inverts the distribution function of its row: with C the
-running sum of all stored probabilities, it is the first entry of the row where C exceeds C_before + u, u uniform.
+cumulative sum of all stored probabilities, it is the first entry of the row where C exceeds C_before + u, u uniform.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Numbers = NDArray[np.int64]
 
 
 def discounted_return(rewards: Any, discount: float) -> Any:
-    """Return the discounted payoff of rewards: the sum of discount^t R_t.
+    """Compute the discounted return of rewards: the sum of discount^t R_t.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Trajectories:
     lengths : ndarray of shape (n_episodes,)
         Number of steps of each episode; what comes later is padding (-1 for states and actions).
     terminated : ndarray of shape (n_episodes,)
-        Whether the process ended, in contrast to the steps being used up.
+        Whether the process ended, rather than reaching the maximum number of steps.
     discount : float
     """
 
@@ -79,7 +79,7 @@ class Trajectories:
 
     @property
     def returns(self) -> Array:
-        """Discounted payoff of each episode."""
+        """Discounted return of each episode."""
         return np.asarray(discounted_return(self.rewards, self.discount))
 
     def __len__(self) -> int:
@@ -125,13 +125,13 @@ def simulate(process: Process, policy: Any, states: Numbers, n_steps: int, rng: 
 
 
 def _drawn_actions(cumulated: Array, table: Array, u: Array) -> Numbers:
-    """The first action whose cumulated probability exceeds u; never one of probability 0."""
+    """The first action whose cumulative probability exceeds u; never one of probability 0."""
     a = (cumulated <= u[:, None]).sum(axis=1)
     last = table.shape[1] - 1 - np.argmax(table[:, ::-1] > 0, axis=1)
     return np.asarray(np.minimum(a, last), np.int64)
 
 
 def _drawn_entries(process: Process, row: Numbers, u: Array, cumulated: Array, before: Array) -> Numbers:
-    """The stored entry of each row where the running sum of probabilities exceeds u - e(s, a)."""
+    """The stored entry of each row where the cumulative sum of probabilities exceeds u - e(s, a)."""
     place = np.searchsorted(cumulated, before[row] + (u - process.ending[row]), side="right")
     return np.asarray(np.clip(place, process.P.indptr[row], process.P.indptr[row + 1] - 1), np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from summula.core.docstrings import inherit_docs
 from summula.core.model_files import schema
@@ -50,8 +50,8 @@ class BernoulliMixture(CountMixture):
         self,
         n_components: int = 2,
         *,
-        probabilities_init: Any = None,
-        weights_init: Any = None,
+        probabilities_init: ArrayLike | None = None,
+        weights_init: ArrayLike | None = None,
         fit_weights: bool = True,
         tol: float = 1e-6,
         max_iter: int = 1000,

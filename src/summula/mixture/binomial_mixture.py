@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import Source
@@ -156,10 +156,10 @@ class BinomialMixture(CountMixture):
     def __init__(
         self,
         n_components: int = 2,
-        n_trials: Any = 1,
+        n_trials: int | ArrayLike = 1,
         *,
-        probabilities_init: Any = None,
-        weights_init: Any = None,
+        probabilities_init: ArrayLike | None = None,
+        weights_init: ArrayLike | None = None,
         fit_weights: bool = True,
         tol: float = 1e-8,
         max_iter: int = 1000,

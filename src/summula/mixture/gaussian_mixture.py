@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from summula.core.compilation.background import expect_kernels
 from summula.core.data.chunks import Chunk
@@ -151,9 +151,9 @@ class GaussianMixture(Mixture):
         max_iter: int = 100,
         n_init: int = 1,
         init_params: str = "kmeans",
-        weights_init: Any = None,
-        means_init: Any = None,
-        precisions_init: Any = None,
+        weights_init: ArrayLike | None = None,
+        means_init: ArrayLike | None = None,
+        precisions_init: ArrayLike | None = None,
         random_state: Any = None,
         warm_start: bool = False,
         verbose: int = 0,

@@ -99,7 +99,7 @@ def bootstrap_error(
     Parameters
     ----------
     estimator : classifier or regressor
-        Fitted to all rows and to each resample; itself left as it is.
+        Fitted to all rows and to each resample; not modified itself.
     X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
     n_resamples : int, default=100
@@ -122,8 +122,8 @@ def bootstrap_error(
 
     Examples
     --------
-    Labels without any relation to x: the true error of every classifier is 1/2, and a nearest neighbour, whose training
-    error is 0, is caught.
+    Labels that are independent of x: the true error of every classifier is 1/2. A nearest neighbour classifier has
+    training error 0, and its overfitting is detected.
 
     >>> import numpy as np
     >>> from sklearn.neighbors import KNeighborsClassifier

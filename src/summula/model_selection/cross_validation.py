@@ -36,17 +36,17 @@ from summula.model_selection.row_selection import check_rows_in_memory, indexabl
 
 __all__ = ["Options", "cross_val_score", "cross_validate", "may_merge", "scores_from_groups"]
 
-_MOST_GROUPS = 64  # groups of rows that are fitted together
-_SMALLEST = {"float64": 1e-9, "float32": 1e-3}  # eigenvalue of the correlations from which sums of products suffice
-_FEWEST_ROWS = 2  # mean number of rows per group from which merging is worth it
-_FEWEST_SAVED = 200_000  # values per split that merging need not read, from which it is worth it: about 1 ms
-_COLUMNS = 100  # of least squares, from which a solve takes longer than that: as long as 20 rows per column to sum
+_MOST_GROUPS = 64  # maximum number of groups of rows that are fitted together
+_SMALLEST = {"float64": 1e-9, "float32": 1e-3}  # smallest eigenvalue of the correlations for sums of products
+_FEWEST_ROWS = 2  # minimum mean number of rows per group for merging
+_FEWEST_SAVED = 200_000  # minimum number of values per split that merging avoids reading: about 1 ms
+_COLUMNS = 100  # of least squares, above which a solve takes longer than that: as long as summing 20 rows per column
 
 Split = tuple[Any, Any]
 
 
 class Options(NamedTuple):
-    """What `cross_validate` was asked for beside the data and the splits."""
+    """Options of `cross_validate` other than the data and the splits."""
 
     scoring: Any
     return_train_score: bool
@@ -80,7 +80,7 @@ def cross_validate(
     Parameters
     ----------
     estimator : estimator
-        Left as it is.
+        Not modified.
     X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
     y : array-like, optional
         Target.
@@ -217,7 +217,7 @@ def _fewest_saved(estimator: Any, X: Any) -> float:
 
 
 def _is_worth_it(X: Any, batches: Sequence[Batch], least: float) -> bool:
-    """Whether no split repeats rows, and merging saves the reading of at least so many values per split."""
+    """Whether no split repeats rows, and merging avoids reading at least `least` values per split."""
     n, values = X.shape[0], (X.nnz if issparse(X) else X.shape[0] * X.shape[1])
     if any((batch.train > 1).any() or n < _FEWEST_ROWS * batch.n_groups for batch in batches):
         return False
@@ -229,7 +229,7 @@ def _is_worth_it(X: Any, batches: Sequence[Batch], least: float) -> bool:
 
 
 def _has_lost_digits(model: Any) -> bool:
-    """Whether columns of least squares are so nearly dependent that sums of products do not tell them apart."""
+    """Whether columns of least squares are so nearly collinear that sums of products are not accurate enough."""
     if not isinstance(model, LeastSquaresModel):
         return False
     sums, d = model._kept_sums(), len(model._fit.coef)
@@ -254,7 +254,7 @@ def _models(estimator: Any, X: Any, y: Any, params: dict[str, Any], batch: Batch
     """Equation (1): the model of each split of a batch."""
     start = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of groups that are fitted alone
+        warnings.simplefilter("ignore")  # of groups that are fitted separately
         fitted = _fitted_groups(estimator, X, y, params.get("sample_weight"), batch)
     before, after = _running(fitted), _running(fitted[::-1])
     shared = (time.perf_counter() - start) / len(batch.train)
@@ -266,7 +266,7 @@ def _models(estimator: Any, X: Any, y: Any, params: dict[str, Any], batch: Batch
 
 
 def _fitted_groups(estimator: Any, X: Any, y: Any, weight: Any, batch: Batch) -> list[Any]:
-    """The models of the groups, each fitted alone."""
+    """Return the models of the groups, each fitted separately."""
     labels = batch.of(0, batch.n_rows)
     fitted = []
     for group in range(batch.n_groups):
@@ -304,7 +304,7 @@ def _merged(fitted: list[Any], before: list[Any], after: list[Any], used: NDArra
 
 
 def _scored(model: Any, X: Any, y: Any, split: Split, options: Options) -> dict[str, Any]:
-    """The scores of one split."""
+    """Return the scores of one split."""
     start = time.perf_counter()
     test = _scores(model, X, y, split[1], options.scoring)
     found: dict[str, Any] = {"score_time": time.perf_counter() - start}
@@ -329,7 +329,7 @@ def _scores(model: Any, X: Any, y: Any, rows: Any, scoring: Any) -> dict[str, An
 
 
 def _collected(results: list[dict[str, Any]], splits: Sequence[Split], options: Options) -> dict[str, Any]:
-    """scikit-learn's dictionary."""
+    """Collect the results in a dictionary, as scikit-learn does."""
     found: dict[str, Any] = {name: np.array([one[name] for one in results]) for name in ("fit_time", "score_time")}
     if options.return_estimator:
         found["estimator"] = [one["estimator"] for one in results]

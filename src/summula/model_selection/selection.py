@@ -12,7 +12,7 @@ regressor has no bound without a range, so its root mean squared error has a boo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -67,7 +67,7 @@ class Selection:
         Error rate of a classifier, or root mean squared error of a regressor, on the test rows, with bounds.
     split : Split
     n_test_uses : int
-        How often the test rows had been handed out by then, this use included; 1 unless a `Split` was used before.
+        Number of times the test rows have been used, including this one; 1 unless a `Split` was used before.
     """
 
     best_name: str
@@ -114,7 +114,7 @@ def select(
     y: Any = None,
     *,
     cv: Any = 5,
-    scoring: Any = None,
+    scoring: str | Callable[..., float] | None = None,
     test_size: float = 0.2,
     one_standard_error: bool = False,
     delta: float = 0.05,

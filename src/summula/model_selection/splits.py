@@ -1,4 +1,4 @@
-"""Training, validation and test rows, and a test set that is handed out once.
+"""Training, validation and test rows, and a test set that is meant to be used once.
 
 Models are fitted to the training rows, chosen by their error on the validation rows, and the error of the chosen one is
 measured on the test rows. A test set that is looked at again after a change of the model has become a validation set:
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 
 from summula.core.engine.random import draw_seed
@@ -21,7 +21,7 @@ __all__ = ["Rows", "Split"]
 
 Places = NDArray[np.intp]
 
-_MOST_CLASSES = 20  # distinct numbers up to which a target of floats is taken as classes
+_MOST_CLASSES = 20  # maximum number of distinct floats in a target that is treated as classes
 
 
 class Rows(NamedTuple):
@@ -43,7 +43,8 @@ class Split:
     validation : float, default=0.0
         Share for validation; 0 if models are chosen by cross-validation.
     stratify : bool or "auto", default="auto"
-        Whether every part has the shares of the classes of y; "auto" says so for class labels, without groups or order.
+        Whether every part has the same shares of the classes of y; "auto" stratifies class labels, unless there are
+        groups or an order.
     groups : array-like of shape (n_samples,), optional
         Rows of a group stay together.
     ordered : bool, default=False
@@ -58,7 +59,7 @@ class Split:
     groups : ndarray or None
     ordered : bool
     n_test_uses : int
-        How often the test rows were handed out.
+        Number of times the test rows were returned.
 
     Examples
     --------
@@ -77,10 +78,10 @@ class Split:
         *,
         test: float = 0.2,
         validation: float = 0.0,
-        stratify: Any = "auto",
-        groups: Any = None,
+        stratify: bool | str = "auto",
+        groups: ArrayLike | None = None,
         ordered: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.Generator | None = None,
     ) -> None:
         self._X, self._y = indexable(X), indexable(y, "y")
         n = count_rows(self._X)

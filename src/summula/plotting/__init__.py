@@ -2,28 +2,31 @@
 
 Each function draws on the given axes, or on new ones, and returns them; none shows or saves the figure. They need
 matplotlib, which is imported on first use: `pip install matplotlib`.
+
+Reading order: `style` (colours, axes), `slices` and `planes` (what is varied of many columns), the pictures
+(`predictions`, `structure`, `fitting`, `policies`), `kinds` and `dispatch` (the picture that `plot` chooses).
 """
 
-from summula.plotting.clusters import cluster_histogram, cluster_regions
-from summula.plotting.coefficients import coefficient_paths
-from summula.plotting.components import loadings, scree
-from summula.plotting.curves import learning_curve, validation_curve
 from summula.plotting.dispatch import plot
-from summula.plotting.grid_worlds import value_grid
-from summula.plotting.importances import importance_bars, selection_curve
-from summula.plotting.margin_slabs import margin_slab
-from summula.plotting.means import fitted_mean
-from summula.plotting.mixtures import likelihood_trace, mixture_density, mixture_ellipses
-from summula.plotting.oriented import oriented_histograms
-from summula.plotting.paths import descent_path
-from summula.plotting.predictions import confusion, predicted_actual
-from summula.plotting.rankings import roc
-from summula.plotting.regions import decision_regions
-from summula.plotting.scores import class_curves, fitted_surface, outlier_scores
-from summula.plotting.shattered import shattering
-from summula.plotting.traces import convergence
-from summula.plotting.values import episode_returns, horizon_values, state_values, value_function
-from summula.plotting.weights import weight_space
+from summula.plotting.fitting.coefficients import coefficient_paths
+from summula.plotting.fitting.curves import learning_curve, validation_curve
+from summula.plotting.fitting.importances import importance_bars, selection_curve
+from summula.plotting.fitting.paths import descent_path
+from summula.plotting.fitting.traces import convergence
+from summula.plotting.fitting.weights import weight_space
+from summula.plotting.policies.grid_worlds import value_grid
+from summula.plotting.policies.values import episode_returns, horizon_values, state_values, value_function
+from summula.plotting.predictions.comparisons import confusion, predicted_actual
+from summula.plotting.predictions.margin_slabs import margin_slab
+from summula.plotting.predictions.means import fitted_mean
+from summula.plotting.predictions.rankings import roc
+from summula.plotting.predictions.regions import decision_regions
+from summula.plotting.predictions.scores import class_curves, fitted_surface, outlier_scores
+from summula.plotting.predictions.shattered import shattering
+from summula.plotting.structure.clusters import cluster_histogram, cluster_regions
+from summula.plotting.structure.components import loadings, scree
+from summula.plotting.structure.mixtures import likelihood_trace, mixture_density, mixture_ellipses
+from summula.plotting.structure.oriented import oriented_histograms
 
 __all__ = [
     "class_curves",

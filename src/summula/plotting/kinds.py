@@ -26,31 +26,31 @@ def _needed(name: str, value: Any, kind: str) -> Any:
 
 
 def _regions(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.regions import decision_regions
+    from summula.plotting.predictions.regions import decision_regions
 
     return decision_regions(model, _needed("X", X, "regions"), y, **options)
 
 
 def _margin(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.margin_slabs import margin_slab
+    from summula.plotting.predictions.margin_slabs import margin_slab
 
     return margin_slab(model, _needed("X", X, "margin"), _needed("y", y, "margin"), **options)
 
 
 def _curves(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.scores import class_curves
+    from summula.plotting.predictions.scores import class_curves
 
     return class_curves(model, _needed("X", X, "curves"), y, **options)
 
 
 def _surface(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.scores import fitted_surface
+    from summula.plotting.predictions.scores import fitted_surface
 
     return fitted_surface(model, _needed("X", X, "surface"), y, **options)
 
 
 def _outliers(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.scores import outlier_scores
+    from summula.plotting.predictions.scores import outlier_scores
 
     return outlier_scores(model, _needed("X", X, "outliers"), **options)
 
@@ -66,27 +66,27 @@ def _predicted(model: Any, X: Any, y: Any, kind: str) -> tuple[Any, Any, str | N
 
 
 def _confusion(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.predictions import confusion
+    from summula.plotting.predictions.comparisons import confusion
 
     values, predicted, name = _predicted(model, X, y, "confusion")
     return confusion(values, predicted, name=name or "", **options)
 
 
 def _predictions(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.predictions import predicted_actual
+    from summula.plotting.predictions.comparisons import predicted_actual
 
     values, predicted, name = _predicted(model, X, y, "predictions")
     return predicted_actual(values, predicted, name=name or "y", **options)
 
 
 def _mean(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.means import fitted_mean
+    from summula.plotting.predictions.means import fitted_mean
 
     return fitted_mean(model, _needed("X", X, "mean"), _needed("y", y, "mean"), **options)
 
 
 def _roc(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.rankings import roc
+    from summula.plotting.predictions.rankings import roc
     from summula.plotting.slices import target_values
 
     X, y, scores = _needed("X", X, "roc"), _needed("y", y, "roc"), []
@@ -106,7 +106,7 @@ def _roc(model: Any, X: Any, y: Any, **options: Any) -> Any:
 
 
 def _ellipses(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.mixtures import mixture_density, mixture_ellipses
+    from summula.plotting.structure.mixtures import mixture_density, mixture_ellipses
 
     if np.shape(several(model)[-1].means_)[1:] == (1,):
         return mixture_density(several(model)[-1], X, **options)
@@ -114,26 +114,26 @@ def _ellipses(model: Any, X: Any, y: Any, **options: Any) -> Any:
 
 
 def _trace(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.mixtures import likelihood_trace
+    from summula.plotting.structure.mixtures import likelihood_trace
 
     return likelihood_trace(*several(model), **options)
 
 
 def _scree(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.components import scree
+    from summula.plotting.structure.components import scree
 
     return scree(model, **options)
 
 
 def _loadings(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.components import loadings
+    from summula.plotting.structure.components import loadings
 
     return loadings(model, **options)
 
 
 def _clusters(model: Any, X: Any, y: Any, *, columns: Any = None, **options: Any) -> Any:
-    from summula.plotting.clusters import cluster_histogram, cluster_regions
     from summula.plotting.planes import principal_plane
+    from summula.plotting.structure.clusters import cluster_histogram, cluster_regions
 
     slices = Slices(_needed("X", X, "clusters"), "plot", model)
     labels = np.asarray(model.predict(X if slices.frame is None else slices.frame.to_native()))
@@ -152,7 +152,7 @@ def _clusters(model: Any, X: Any, y: Any, *, columns: Any = None, **options: Any
 
 
 def _importances(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.importances import importance_bars
+    from summula.plotting.fitting.importances import importance_bars
 
     values = getattr(model, "feature_importances_", getattr(model, "mutual_information_", None))
     if values is None:
@@ -163,7 +163,7 @@ def _importances(model: Any, X: Any, y: Any, **options: Any) -> Any:
 
 
 def _selection(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.importances import selection_curve
+    from summula.plotting.fitting.importances import selection_curve
 
     names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
     backward = model.direction == "backward"
@@ -176,13 +176,13 @@ def _selection(model: Any, X: Any, y: Any, **options: Any) -> Any:
 
 
 def _convergence(model: Any, X: Any, y: Any, **options: Any) -> Any:
-    from summula.plotting.traces import convergence
+    from summula.plotting.fitting.traces import convergence
 
     return convergence(*several(model), **options)
 
 
 def _path(model: Any, X: Any, y: Any, *, f: Callable[[Any], Any] | None = None, **options: Any) -> Any:
-    from summula.plotting.paths import descent_path
+    from summula.plotting.fitting.paths import descent_path
 
     if f is None:
         raise ParameterError("A path is drawn over the contours of the objective: pass it as f=.")

@@ -279,7 +279,7 @@ class MultivariateNormal:
         -------
         matplotlib Axes
         """
-        from summula.plotting.ellipses import draw_ellipses
+        from summula.plotting.structure.ellipses import draw_ellipses
 
         return draw_ellipses(self, [_share(p) for p in probabilities], axes=axes, ax=ax)
 

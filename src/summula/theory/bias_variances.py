@@ -41,7 +41,7 @@ class BiasVariance:
     Attributes
     ----------
     bias_squared, variance, noise : float
-        Without `truth` the noise cannot be told from the bias: `noise` is 0, and `bias_squared` contains it.
+        Without `truth` the noise cannot be distinguished from the bias: `noise` is 0, and `bias_squared` contains it.
     error : float
         Mean squared error of all fits on the test rows, measured directly.
     bias_squared_se, variance_se, noise_se, error_se : float
@@ -87,8 +87,8 @@ def bias_variance(
     Parameters
     ----------
     estimator : regressor
-        Fitted to each sample anew; itself left as it is. With an integer `random_state` of its own, all fits share its
-        random numbers, and their variance is that of the samples alone.
+        A clone is fitted to each sample. With an integer `random_state` of its own, all fits share its random numbers,
+        and their variance is that of the samples alone.
     sampler : callable
         `sampler(rng)` draws a training sample (X, y) with a `numpy.random.Generator`.
     truth : callable, optional

@@ -38,7 +38,7 @@ _SLACK = 1e-9  # norms of rows that were scaled to 1 may exceed it by rounding
 
 @dataclass(frozen=True)
 class RidgeStability:
-    """The guarantee (2) and the regularisation it asks for.
+    """The guarantee (2) and the regularisation it requires.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class RidgeStability:
     def check(self, X: Any, y: Any) -> None:
         """Raise DataError if a row has ||x|| > 1 or |y| > 1, or if the number of rows is too small.
 
-        Passing is necessary, not sufficient: (2) asks for bounded rows of the distribution, not only of the sample.
+        Passing is necessary, not sufficient: (2) requires bounded rows of the distribution, not only of the sample.
 
         Parameters
         ----------

@@ -68,7 +68,7 @@ class HypothesisClass(ABC):
 
     def _plot(self, X: Any, y: Any = None, *, ax: Any = None) -> Any:
         """Plot all labellings of the points X in the plane; called by `summula.plot`."""
-        from summula.plotting.shattered import shattering
+        from summula.plotting.predictions.shattered import shattering
 
         if X is None:
             raise DataError(f"The picture of {self} is about points: pass them, summula.plot(model, points).")

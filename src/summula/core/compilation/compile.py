@@ -14,7 +14,7 @@ from typing import Any, Literal
 from numba import njit, typeof, types
 from numba.core.datamodel import models, register_default
 
-from summula.core.compilation.fast_compiler import KernelCompiler
+from summula.core.compilation.compiler_choice import KernelCompiler
 from summula.core.compilation.kernel_cache import enable_cache
 from summula.core.compilation.kernel_libraries import InternalCompiler, InternalSummingCompiler
 

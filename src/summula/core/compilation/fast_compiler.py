@@ -13,7 +13,8 @@ result is known or discarded. While a kernel is compiled (`faster_numba`),
 - functions that are inlined are read once, and copied without their surroundings at every call.
 
 The options of a kernel, which are part of the key of everything that Numba remembers, are quick to compare. What is
-compiled stays the same. A part of Numba that another version does not have is left as it is.
+compiled stays the same. A part to be replaced that another version of Numba does not have, or calls in another way, is
+left as it is; where anything else used here is missing or has changed, `compiler_choice` takes plain Numba.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from __future__ import annotations
 import contextlib
 import copy
 import dis
+import functools
+import inspect
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir as llvm  # type: ignore[import-untyped]
 from llvmlite.binding import ffi  # type: ignore[import-untyped]
@@ -36,7 +39,7 @@ from numba.core.typed_passes import NopythonRewrites
 from numba.core.types.functions import BaseFunction
 from numba.core.untyped_passes import InlineClosureLikes
 
-__all__ = ["KernelCompiler", "faster_numba"]
+__all__ = ["KernelCompiler", "check_numba", "faster_numba"]
 
 # ------------------------------------------------------------------------------------------------------------- options
 
@@ -247,7 +250,7 @@ def _load_once(self: Any) -> None:
         except BaseException:
             _is_loaded = False
             raise
-    for known in list(self._registries):
+    for known in list(getattr(self, "_registries", ())):
         self.install_registry(known)
 
 
@@ -336,26 +339,69 @@ def _plain(self: Any, message: str, *args: Any, **options: Any) -> str:
     return message
 
 
-_REPLACEMENTS: tuple[tuple[Any, str, Any], ...] = (
-    (ir.Inst, "_rec_list_vars", _list_variables),
-    (BaseFunction, "get_call_type", _get_call_type),
-    (base.BaseContext, "get_abi_sizeof", _remembered(getattr(base.BaseContext, "get_abi_sizeof", None))),
-    (cpu.CPUContext, "load_additional_registries", _load_once),
-    (type(errors.termcolor()), "_markup", _plain),
-    (getattr(ffi.lib, "_lock", None), "_cblist", []),
-    (inline_closurecall.InlineWorker, "run_untyped_passes", _read_once),
-    (inline_closurecall, "copy", _copier),
-    (ssa, "_logger", SimpleNamespace(debug=lambda *args: None)),
+class _Replacement(NamedTuple):
+    """What replaces an attribute of a class, object or module, and for objects what the attribute has to be."""
+
+    owner: Any
+    name: str
+    value: Any
+    fits: Callable[[Any], bool] | None = None
+
+    def is_possible(self) -> bool:
+        """Whether Numba has this part, and calls it as the replacement is called."""
+        if not hasattr(self.owner, self.name):
+            return False
+        present = getattr(self.owner, self.name)
+        return _is_called_alike(present, self.value) if self.fits is None else self.fits(present)
+
+
+def _is_called_alike(present: Any, ours: Any) -> bool:
+    """Whether two functions take the same number of arguments, or ours takes any."""
+    theirs, own = ([one.kind for one in inspect.signature(f).parameters.values()] for f in (present, ours))
+    return theirs == own or inspect.Parameter.VAR_POSITIONAL in own
+
+
+_REPLACEMENTS = (
+    _Replacement(ir.Inst, "_rec_list_vars", _list_variables),
+    _Replacement(BaseFunction, "get_call_type", _get_call_type),
+    _Replacement(base.BaseContext, "get_abi_sizeof", _remembered(getattr(base.BaseContext, "get_abi_sizeof", None))),
+    _Replacement(cpu.CPUContext, "load_additional_registries", _load_once),
+    _Replacement(type(errors.termcolor()), "_markup", _plain),
+    _Replacement(getattr(ffi.lib, "_lock", None), "_cblist", [], lambda present: isinstance(present, list)),
+    _Replacement(inline_closurecall.InlineWorker, "run_untyped_passes", _read_once),
+    _Replacement(inline_closurecall, "copy", _copier, lambda present: present is copy),
+    _Replacement(ssa, "_logger", SimpleNamespace(debug=lambda *args: None), lambda present: hasattr(present, "debug")),
 )
+
+
+def check_numba() -> None:
+    """Raise if the parts of Numba that are used here, but not replaced, are missing or have changed."""
+    numba, ours = (list(inspect.signature(one.__init__).parameters) for one in (Compiler, KernelCompiler))
+    if numba != ours:
+        raise TypeError(f"Numba's compiler takes {numba}, not {ours}.")
+    if _KernelFlags(Flags()).values() != Flags().values() or not hasattr(PassManager, "_ENFORCING"):
+        raise TypeError("Numba's options or passes have changed.")
+    manager = PassManager("check")
+    for kind in _INSTEAD:
+        manager.add_pass(kind, "replaced")
+    _replace_passes(manager)
+    scope = ir.Scope(None, ir.unknown_loc)
+    scope.define("x", ir.unknown_loc)
+    _BlockCopier().deepcopy(ir.Block(scope, ir.unknown_loc))
+
+
+@functools.cache
+def _possible_replacements() -> list[_Replacement]:
+    return [one for one in _REPLACEMENTS if one.is_possible()]
 
 
 @contextlib.contextmanager
 def faster_numba() -> Iterator[None]:
     """Leave out of Numba's compiler meanwhile what costs time and changes nothing."""
-    present = [(owner, name, value) for owner, name, value in _REPLACEMENTS if hasattr(owner, name)]
-    before = [(owner, name, getattr(owner, name)) for owner, name, _ in present]
-    for owner, name, value in present:
-        setattr(owner, name, value)
+    possible = _possible_replacements()
+    before = [(one.owner, one.name, getattr(one.owner, one.name)) for one in possible]
+    for one in possible:
+        setattr(one.owner, one.name, one.value)
     try:
         yield
     finally:

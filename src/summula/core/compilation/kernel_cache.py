@@ -27,7 +27,7 @@ from numba.core.caching import FunctionCache
 
 from summula.core.compilation.background import start_background
 from summula.core.compilation.compile_times import WAITING
-from summula.core.compilation.fast_compiler import faster_numba
+from summula.core.compilation.compiler_choice import faster_numba
 
 __all__ = ["KernelCache", "dependency_hash", "enable_cache"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
 
-from summula.core.compilation.fast_compiler import KernelCompiler
+from summula.core.compilation.compiler_choice import KernelCompiler
 
 __all__ = ["InternalCompiler", "InternalSummingCompiler"]
 

@@ -31,7 +31,7 @@ _KERNELS = (
     "summula.kernels.loops",
     "summula.linear_model.glm.kernels",
     "summula.linear_model.sgd.kernels",
-    "summula.mdp.backup_kernels",
+    "summula.mdp.solvers.backup_kernels",
     "summula.mixture.kernels",
     "summula.linear_model.least_squares.sparse_kernels",
     "summula.naive_bayes.count_kernels",

@@ -204,13 +204,13 @@ def _key(ax: Any, texts: dict[int, str], alpha: float, *, above: bool = False) -
 
 @inherit_docs(AXES)
 def episode_returns(returns: Any, *, window: int | None = None, ax: Any = None) -> Any:
-    """Plot the payoff of episodes in the order of time, and its running mean.
+    """Plot the returns of episodes in the order of time, and their moving average.
 
     Parameters
     ----------
     returns : array-like of shape (n_episodes,)
     window : int, optional
-        Number of episodes in the running mean; by default a tenth of all.
+        Number of episodes in the moving average; by default a tenth of all.
 
     Examples
     --------
@@ -220,21 +220,21 @@ def episode_returns(returns: Any, *, window: int | None = None, ax: Any = None) 
     [[2.0, 0.5], [3.0, 1.5], [4.0, 2.5]]
     """
     check_installed()
-    payoff = np.asarray(returns, np.float64)
-    if payoff.ndim != 1 or not len(payoff):
-        raise DataError(f"The returns have shape {payoff.shape}; expected one per episode.")
-    size = max(1, len(payoff) // 10) if window is None else int(window)
-    if not 1 <= size <= len(payoff):
-        raise ParameterError(f"The 'window' must be an int from 1 to {len(payoff)}, not {window!r}.")
-    sums = np.cumsum(np.append(0.0, payoff))
+    values = np.asarray(returns, np.float64)
+    if values.ndim != 1 or not len(values):
+        raise DataError(f"The returns have shape {values.shape}; expected one per episode.")
+    size = max(1, len(values) // 10) if window is None else int(window)
+    if not 1 <= size <= len(values):
+        raise ParameterError(f"The 'window' must be an int from 1 to {len(values)}, not {window!r}.")
+    sums = np.cumsum(np.append(0.0, values))
     mean = (sums[size:] - sums[:-size]) / size
     ax = axes(ax)
-    number = np.arange(1, len(payoff) + 1)
+    number = np.arange(1, len(values) + 1)
     ax.scatter(
-        number, payoff, s=8, color=GREY, alpha=0.5, linewidths=0, label="episode", rasterized=len(payoff) > 5_000
+        number, values, s=8, color=GREY, alpha=0.5, linewidths=0, label="episode", rasterized=len(values) > 5_000
     )
     ax.plot(number[size - 1 :], mean, color=colour(0), lw=1.6, label=f"mean of {size} episodes")
     ax.xaxis.get_major_locator().set_params(integer=True)
-    dress(ax, "episode", "discounted payoff")
+    dress(ax, "episode", "discounted return")
     keyed(ax, corner="lower right")
     return ax

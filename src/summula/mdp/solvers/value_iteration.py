@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import ParameterError
-from summula.mdp import episodic
-from summula.mdp.bounds import Backup, Backups, Interrupted, Stop, finish, stopped
-from summula.mdp.evaluation import refined
 from summula.mdp.results import MDPSolution
+from summula.mdp.solvers import episodic
+from summula.mdp.solvers.bounds import Backup, Backups, Interrupted, Stop, finish, stopped
+from summula.mdp.solvers.evaluation import refined
 
 __all__ = ["ORDERS", "check_order", "in_order", "modified", "synchronous", "undiscounted"]
 

@@ -52,11 +52,9 @@ def convergence(*solved: Any, labels: Sequence[str] | None = None, ax: Any = Non
 
     Examples
     --------
-    >>> import numpy as np
     >>> from summula.linear_model import LogisticRegression
     >>> from summula.plotting import convergence
-    >>> X = np.random.default_rng(0).normal(size=(100, 2))
-    >>> ax = convergence(LogisticRegression().fit(X, X[:, 0] > X[:, 1] ** 2))
+    >>> ax = convergence(LogisticRegression().fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]))
     >>> ax.get_yscale(), ax.get_xlabel()
     ('log', 'step')
     """

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.mdp.bounds import POLICY_ITERATION, Backup, Backups, Interrupted, Stop, finish, stopped
-from summula.mdp.evaluation import evaluate
 from summula.mdp.results import HorizonSolution, MDPSolution
+from summula.mdp.solvers.bounds import POLICY_ITERATION, Backup, Backups, Interrupted, Stop, finish, stopped
+from summula.mdp.solvers.evaluation import evaluate
 
 __all__ = ["backward_induction", "policy_iteration"]
 

@@ -81,14 +81,14 @@ def decision_regions(
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
     >>> from summula.linear_model import LogisticRegression
     >>> from summula.plotting import decision_regions
-    >>> X = np.random.default_rng(0).normal(size=(100, 2))
-    >>> y = np.where(X[:, 0] + X[:, 1] > 0, "above", "below")
+    >>> iris = load_iris()
+    >>> X, y = iris.data[:, 2:], iris.target_names[iris.target]
     >>> ax = decision_regions(LogisticRegression().fit(X, y), X, y)
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
-    ['above', 'below']
+    ['setosa', 'versicolor', 'virginica']
     """
     check_installed()
     classes = _classes(model)

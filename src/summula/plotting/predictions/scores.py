@@ -113,11 +113,10 @@ def fitted_surface(model: Any, X: Any, y: Any = None, *, columns: Any = (0, 1), 
 
     Examples
     --------
-    >>> import numpy as np
     >>> from summula.linear_model import LinearRegression
     >>> from summula.plotting import fitted_surface
-    >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> ax = fitted_surface(LinearRegression().fit(X, X[:, 0] + X[:, 1]), X, X[:, 0] + X[:, 1])
+    >>> X, y = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0.0, 1.0, 1.0, 2.0]
+    >>> ax = fitted_surface(LinearRegression().fit(X, y), X, y)
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('x0', 'x1')
     """

@@ -32,10 +32,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from summula.core.engine.threads import solving
 from summula.core.errors import DataError, ParameterError
-from summula.mdp.bounds import POLICY_ITERATION, Backups, Clock, Interrupted, Stop, assembled
-from summula.mdp.evaluation import PolicyValue
 from summula.mdp.process import Process
 from summula.mdp.results import MDPSolution
+from summula.mdp.solvers.bounds import POLICY_ITERATION, Backups, Clock, Interrupted, Stop, assembled
+from summula.mdp.solvers.evaluation import PolicyValue
 
 __all__ = ["approximate", "evaluate", "policy_iteration", "proper", "value_iteration", "without_absorbing"]
 
@@ -126,7 +126,7 @@ def _check_can_end(process: Process) -> Actions:
 
 def _some_proper_policy(process: Process) -> Actions:
     """Return a policy that ends soon: with the largest E[0.999^T], T the number of steps."""
-    from summula.mdp.value_iteration import modified
+    from summula.mdp.solvers.value_iteration import modified
 
     along_paths = _check_can_end(process)
     rewards = np.where(process.r > -np.inf, process.ending, -np.inf)

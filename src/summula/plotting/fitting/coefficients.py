@@ -35,14 +35,13 @@ def coefficient_paths(
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
     >>> from summula.linear_model import lasso_path
     >>> from summula.plotting import coefficient_paths
-    >>> X = np.random.default_rng(0).normal(size=(50, 4))
-    >>> alphas, coefs, _ = lasso_path(X, X[:, 0] - X[:, 2], alphas=20)
-    >>> ax = coefficient_paths(alphas, coefs, names=["a", "b", "c", "d"])
+    >>> alphas, coefs, _ = lasso_path(*load_diabetes(return_X_y=True), alphas=20)
+    >>> ax = coefficient_paths(alphas, coefs, names=["age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6"])
     >>> len(ax.lines), ax.get_xscale()
-    (4, 'log')
+    (10, 'log')
     """
     check_installed()
     alphas, coefs = np.asarray(alphas, np.float64), np.asarray(coefs, np.float64)

@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 from summula.core.engine.engine import ThreadEngine, current_engine
 from summula.core.engine.threads import inside_pool, thread_count, together
 from summula.core.errors import ParameterError, warn
-from summula.mdp.backup_kernels import back_up, back_up_in_place, back_up_policy
 from summula.mdp.process import Process
 from summula.mdp.results import MDPSolution
+from summula.mdp.solvers.backup_kernels import back_up, back_up_in_place, back_up_policy
 
 __all__ = [
     *("POLICY_ITERATION", "Backup", "Backups", "Bounds", "Clock", "Interrupted", "Stop"),
@@ -47,8 +47,8 @@ Actions = NDArray[np.int64]
 POLICY_ITERATION = "policy iteration"
 
 _EPS = float(np.finfo(np.float64).eps)
-_MOST_ENTRIES = 1 << 25  # per call of a kernel, so that Ctrl-C is noticed within about 0.1 s
-_FEWEST_ENTRIES = 1 << 14  # per thread: below, handing over takes longer
+_MOST_ENTRIES = 1 << 25  # maximum per call of a kernel, so that Ctrl-C is noticed within about 0.1 s
+_FEWEST_ENTRIES = 1 << 14  # minimum per thread: with fewer, starting a thread takes longer
 
 
 class Backup(NamedTuple):
@@ -164,7 +164,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Stop:
-    """When a solver stops."""
+    """Stopping criteria of a solver."""
 
     tol: float
     max_iter: int

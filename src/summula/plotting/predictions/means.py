@@ -38,12 +38,9 @@ def fitted_mean(model: Any, X: Any, y: Any, *, column: Any = 0, ax: Any = None) 
 
     Examples
     --------
-    >>> import numpy as np
     >>> from summula.linear_model import PoissonRegressor
     >>> from summula.plotting import fitted_mean
-    >>> rng = np.random.default_rng(0)
-    >>> hours = rng.uniform(0, 8, size=(100, 1))
-    >>> calls = rng.poisson(np.exp(0.3 * hours[:, 0]))
+    >>> hours, calls = [[0.0], [1.0], [2.0], [3.0], [4.0]], [1, 1, 3, 4, 6]
     >>> ax = fitted_mean(PoissonRegressor(alpha=0).fit(hours, calls), hours, calls)
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['data', 'fitted mean']

@@ -16,8 +16,8 @@ import numpy as np
 
 from summula.core.errors import DataError
 from summula.core.numerics.certificate import Verification
-from summula.mdp.evaluation import check_policy
 from summula.mdp.process import Process
+from summula.mdp.solvers.evaluation import check_policy
 
 __all__ = ["verify"]
 
@@ -40,7 +40,7 @@ def verify(solution: Any, process: Process) -> Verification:
         (solution.values >= lower - rounding) & (solution.values <= upper + rounding),
     ]
     if process.gamma == 1.0:
-        from summula.mdp.episodic import proper, without_absorbing
+        from summula.mdp.solvers.episodic import proper, without_absorbing
 
         holds.append(proper(without_absorbing(process), policy))
     gap = float((upper - lower).max())

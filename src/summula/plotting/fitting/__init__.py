@@ -1,0 +1,5 @@
+"""Pictures of how models are fitted and chosen.
+
+Reading order: `traces` (convergence of solvers), `paths` (their steps), `weights` (rows as lines in weight space),
+`coefficients` (regularisation paths), `curves` (learning and validation curves), `importances` (of columns).
+"""
