@@ -321,7 +321,7 @@ def lazily(model: Any, method: str, X: Any, *args: Any, **options: Any) -> Any:
     import dask.array as da
     from dask.delayed import delayed
 
-    X = _table(X, type(model).__name__)
+    X = model._drop_non_features(_table(X, type(model).__name__), ())
     with engine("serial"):
         levels = getattr(model, "_example_levels", None) or getattr(model, "factor_levels_", {})
         example = getattr(model._example_model(), method)(_example(X, type(model).__name__, levels), *args, **options)

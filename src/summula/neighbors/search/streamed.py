@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from numpy.typing import NDArray
@@ -84,7 +85,7 @@ class StreamedIndex(MetricIndex):
 
     def check(self, source: Source) -> None:
         """Raise if the options of the metric do not suit the rows."""
-        index_rows(_stacked([source.chunk(0, 1)]), self.metric, self.algorithm)
+        index_rows(_stacked(source.chunk(0, 1), (), 1), self.metric, self.algorithm)
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
@@ -143,10 +144,10 @@ def _nearest_of_blocks(
 ) -> Iterator[Neighbors]:
     """Yield the nearest rows of every block of a part."""
     for chunks in part.by_step():
-        block = list(chunks)
-        first = block[0].start
-        index = index_rows(_stacked(block), metric, algorithm)
-        del block
+        chunk = next(chunks)
+        first, end = chunk.start, min((chunk.start // part.step + 1) * part.step, part.stop)
+        index = index_rows(_stacked(chunk, chunks, end - first), metric, algorithm)
+        del chunk
         found = []
         for a in range(0, X.shape[0], _SEARCHED):
             check_watch()
@@ -155,14 +156,14 @@ def _nearest_of_blocks(
         yield Neighbors(values, rows + first)
 
 
-def _stacked(chunks: list[Chunk]) -> Any:
-    """Return the rows of consecutive chunks as one block, or CSR matrix."""
-    if chunks[0].is_sparse:
-        return sparse.csr_matrix(sparse.vstack([chunk.X for chunk in chunks], format="csr"))
-    if len(chunks) == 1:
-        return chunks[0].block()
-    out = empty_block(sum(map(len, chunks)), chunks[0].n_features, chunks[0].dtype)
-    at = 0
-    for chunk in chunks:
-        at += len(chunk.write(out[at : at + len(chunk)]))
+def _stacked(first: Chunk, others: Iterable[Chunk], rows: int) -> Any:
+    """Return so many rows of consecutive chunks as one block, or CSR matrix."""
+    if first.is_sparse:
+        return sparse.csr_matrix(sparse.vstack([first.X, *(chunk.X for chunk in others)], format="csr"))
+    if len(first) == rows:
+        return first.block()
+    out = empty_block(rows, first.n_features, first.dtype)
+    for chunk in chain([first], others):
+        at = chunk.start - first.start
+        chunk.write(out[at : at + len(chunk)])
     return out
