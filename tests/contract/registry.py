@@ -283,8 +283,6 @@ NEIGHBORS: dict[str, Any] = {
     "most_rows": 500,
     "keeps_rows": True,
     "passes": False,
-    "streams": False,
-    "streams_results": True,
     "single": False,
     "one_class": True,
     "repeats": False,

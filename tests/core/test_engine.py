@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 import summula
 from summula.core.engine import threads
-from summula.core.engine.engine import Engine, SerialEngine, ThreadEngine, TreeSum, current_engine, engine
+from summula.core.engine.engine import (
+    Engine,
+    SerialEngine,
+    ThreadEngine,
+    TreeSum,
+    check_watch,
+    current_engine,
+    engine,
+)
 from summula.core.errors import ParameterError
 from summula.linear_model import LinearRegression
 
@@ -349,3 +357,23 @@ def test_one_two_or_four_threads_give_the_same_bits():
             with engine(where, chunk_rows=64, **options):
                 answers.append(LinearRegression().fit(X, y).coef_.tobytes())
     assert len(set(answers)) == 1
+
+
+def test_tasks_end_when_their_results_are_not_needed():
+    started, stopped = threading.Event(), []
+
+    def task(part):
+        if part == 0:
+            started.wait(60)
+            raise ZeroDivisionError
+        started.set()
+        try:
+            while time.sleep(0.001) is None:
+                check_watch()
+        except BaseException as error:
+            stopped.append(type(error).__name__)
+            raise
+
+    with pytest.raises(ZeroDivisionError):
+        list(ThreadEngine(2).map_ordered(task, range(2)))
+    assert stopped == ["CancelledError"]

@@ -85,6 +85,30 @@ def models() -> Iterator[Golden]:
     yield from _boosted(X, y, words, new)
     yield from _generative(X, words, new)
     yield from _clusters(X, new)
+    yield from _neighbours(X, y, words, new)
+    yield from _lifts(X, new)
+
+
+def _neighbours(X: np.ndarray, y: np.ndarray, words: np.ndarray, new: np.ndarray) -> Iterator[Golden]:
+    from scipy import sparse
+
+    from summula.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
+    classes = KNeighborsClassifier(3, weights="distance").fit(X, words)
+    yield Golden.of(classes, "predict_proba", new)
+    yield Golden.of(KNeighborsRegressor(4, p=1).fit(X, y), "predict", new)
+    rows = sparse.csr_matrix(np.where(X > 0, np.round(X), 0.0))
+    targets = KNeighborsRegressor(2, metric="cosine").fit(rows, np.column_stack([y, -y]))
+    yield Golden("KNeighborsRegressor-sparse", targets, "predict", new)
+
+
+def _lifts(X: np.ndarray, new: np.ndarray) -> Iterator[Golden]:
+    from summula.features import HOG, ParabolicLift, QuadricLift
+
+    yield Golden.of(ParabolicLift().fit(X), "transform", new)
+    yield Golden.of(QuadricLift().fit(X), "transform", new)
+    images = np.random.default_rng(3).uniform(size=(4, 8 * 10))
+    yield Golden.of(HOG(image_shape=(8, 10), n_bins=6, cell=(4, 4)).fit(images), "transform", images)
 
 
 def _trees(X: np.ndarray, y: np.ndarray, words: np.ndarray) -> Iterator[Golden]:

@@ -16,7 +16,7 @@ from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 
 import summula
-from summula.neighbors import KNeighborsClassifier, KNeighborsRegressor, k_neighbors
+from summula.neighbors import KNeighborsClassifier, KNeighborsRegressor, neighbor_search
 
 Array = Any
 
@@ -127,8 +127,8 @@ def test_parameters_may_change_after_the_fit() -> None:
 def test_copies_share_the_index_and_refits_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     X, _, y = _data()
     built = []
-    build = k_neighbors.build_index
-    monkeypatch.setattr(k_neighbors, "build_index", lambda *given: built.append(given) or build(*given))
+    build = neighbor_search.build_index
+    monkeypatch.setattr(neighbor_search, "build_index", lambda *given: built.append(given) or build(*given))
     model = KNeighborsRegressor().fit(X, y)
     twin = copy.copy(model)
     np.testing.assert_array_equal(twin.predict(X), model.predict(X))
@@ -146,9 +146,6 @@ def test_files_are_predicted_batch_by_batch(tmp_path: Path) -> None:
     model = KNeighborsRegressor().fit(pd.DataFrame(X, columns=names), y)
     found = np.concatenate(list(model.predict(summula.scan(tmp_path / "rows.parquet"))))
     np.testing.assert_array_equal(found, model.predict(pd.DataFrame(X, columns=names)))
-    pd.DataFrame(X, columns=names).assign(y=y).to_parquet(tmp_path / "all.parquet")
-    with pytest.raises(ValueError, match=r"needs its rows in memory.*HistGradientBoostingRegressor"):
-        KNeighborsRegressor().fit(summula.scan(tmp_path / "all.parquet"), "y")
 
 
 @pytest.mark.parametrize("kind", [KNeighborsClassifier, KNeighborsRegressor])

@@ -162,6 +162,13 @@ class Blocks:
             return self
         return Blocks(self.collection[[self.collection.columns[0]]])
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"collection": self.collection, "lengths": self.lengths}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["collection"])  # type: ignore[misc]
+        self._set_lengths(state["lengths"])
+
     def forget(self) -> None:
         """Drop the blocks read last."""
         self._cache.clear()

@@ -93,6 +93,15 @@ class DaskSource(Elsewhere):
         for column in self.columns:
             column.forget()
 
+    def reopened(self) -> DaskSource:
+        """Return the same collections, computed by the cluster that is in use now."""
+        twin = copy.copy(self)
+        twin._where, twin._holdings = _engine(), None
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_where": None, "_holdings": None}  # a cluster stays behind
+
     def _lines(self, step: int) -> list[int]:
         """Return the starts of parts: on the grid, and if possible at the first grid line in a block."""
         lines = [0]
@@ -312,10 +321,10 @@ def lazily(model: Any, method: str, X: Any, *args: Any, **options: Any) -> Any:
     import dask.array as da
     from dask.delayed import delayed
 
-    X = _table(X, type(model).__name__)
+    X = model._drop_non_features(_table(X, type(model).__name__), ())
     with engine("serial"):
         levels = getattr(model, "_example_levels", None) or getattr(model, "factor_levels_", {})
-        example = getattr(model, method)(_example(X, type(model).__name__, levels), *args, **options)
+        example = getattr(model._example_model(), method)(_example(X, type(model).__name__, levels), *args, **options)
     if isinstance(example, list):
         raise DataError(f"{method} of several targets needs rows in memory: pass an array, or use predict.")
     like = example[:0]

@@ -12,12 +12,10 @@ Of equally distant training rows the one with the smaller number counts as neare
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
-from contextlib import closing
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
-from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,46 +23,23 @@ from scipy import sparse
 from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
-from summula.core.data.sources import MemorySource, Source
-from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.input.validation import check_fitted
 from summula.core.estimator.parameters import Allowed, integer, mapping, none, one_of, real
-from summula.core.estimator.rows import RowFunction, RowwiseEstimator, _joined, _map_part
+from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.neighbors.leave_one_out import LeaveOneOutCurve
-from summula.neighbors.search.base import Neighbors, SearchIndex
-from summula.neighbors.search.indexes import build_index
-from summula.neighbors.search.metrics import METRIC_NAMES, chosen_metric, is_between_0_and_1, is_distance_metric
-from summula.neighbors.search.pairwise import GivenIndex, check_distances
+from summula.neighbors.neighbor_search import NeighborSearch, in_memory, packed_neighbors
+from summula.neighbors.search.base import Neighbors
+from summula.neighbors.search.metrics import METRIC_NAMES, is_between_0_and_1, is_distance_metric
+from summula.neighbors.search.pairwise import check_distances
+from summula.neighbors.search.streamed import check_streams
+from summula.neighbors.search.streamed_rows import StreamedRows, survey
 
 __all__ = ["KNeighborsModel"]
 
 Array = NDArray[Any]
-
-_FEW = 2**16  # training rows times queries that are searched without threads
-_PARTS = 16
-_MOST_QUERIES = 8_192
-_LEAST_QUERIES = 256
-
-
-@dataclass(frozen=True, eq=False)
-class _BuiltIndex:
-    """An index beside what it was made from."""
-
-    settings: tuple[Any, ...]
-    index: SearchIndex
-
-    def is_made_from(self, settings: tuple[Any, ...]) -> bool:
-        return all(a is b for a, b in zip(self.settings, settings, strict=True))
-
-
-# The index of each model, and by the identity of the training rows, which copies of a model share. Loaded models make
-# theirs when they need it.
-_indexes: WeakKeyDictionary[Any, _BuiltIndex] = WeakKeyDictionary()
-_indexes_of_rows: WeakValueDictionary[int, _BuiltIndex] = WeakValueDictionary()
 
 _function = Allowed(callable, "a callable")
 _PARAMETERS: dict[str, tuple[Allowed, ...]] = {
@@ -77,34 +52,6 @@ _PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "metric_params": (none, mapping),
     "n_jobs": (none, integer()),
 }
-
-
-def _rows_of(is_sparse: bool, chunk: Chunk) -> Any:
-    """Return the rows of a chunk in the format of the training rows."""
-    if is_sparse:
-        return sparse.csr_matrix(chunk.X)
-    return chunk.block(np.float64)
-
-
-def _without_self(found: Neighbors, own: Array) -> Neighbors:
-    """Leave out of k + 1 neighbours the row itself, or if it is not among them the last."""
-    is_own = found.rows == own[:, None]
-    is_own[~is_own.any(axis=1), -1] = True
-    shape = (len(own), found.rows.shape[1] - 1)
-    return Neighbors(found.values[~is_own].reshape(shape), found.rows[~is_own].reshape(shape))
-
-
-def _find(index: SearchIndex, is_sparse: bool, k: int, own: bool, chunk: Chunk) -> Neighbors:
-    """Return the k nearest rows of each row of a chunk; with `own` these are training rows, which do not count."""
-    X = _rows_of(chunk.is_sparse if isinstance(index, GivenIndex) else is_sparse, chunk)
-    found = index.nearest(X, k + 1 if own else k)
-    return _without_self(found, np.arange(chunk.start, chunk.stop)) if own else found
-
-
-def _packed(find: Callable[[Chunk], Neighbors], chunk: Chunk) -> Array:
-    """Return distances, then row numbers: what the engine hands over is one array."""
-    found = find(chunk)
-    return np.hstack([found.values, found.rows.astype(np.float64)])
 
 
 def _averaged(find: Callable[[Chunk], Neighbors], average: Callable[[Neighbors], Array], chunk: Chunk) -> Array:
@@ -143,7 +90,7 @@ def _rows_are_sound(model: Any, sizes: schema.Sizes) -> str | None:
     _fit_X=schema.Array("float", "n_rows", "n_features", finite=False) | schema.Sparse("n_rows", "n_features"),
     n_samples_fit_=schema.Integer(1, size="n_rows"),
 )
-class KNeighborsModel(LeaveOneOutCurve, RowwiseEstimator):
+class KNeighborsModel(LeaveOneOutCurve, NeighborSearch):
     """Models of the k nearest training rows.
 
     Parameters
@@ -176,12 +123,11 @@ class KNeighborsModel(LeaveOneOutCurve, RowwiseEstimator):
     Attributes
     ----------
     n_samples_fit_ : int
-        Number of training rows. They are kept in memory; `predict` takes files and Dask collections.
+        Number of training rows. Those of arrays and frames are kept in memory. Those of files and Dask collections are
+        read again in every search, once for tens of thousands of queries; the files have to stay as they are.
     """
 
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = _PARAMETERS
-    n_samples_fit_: int
-    _fit_X: Any
     _y: Array
 
     def __init__(
@@ -213,8 +159,9 @@ class KNeighborsModel(LeaveOneOutCurve, RowwiseEstimator):
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-            Or with metric="precomputed" the distances of shape (n_samples, n_samples).
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Or with metric="precomputed" the distances of shape (n_samples, n_samples), in memory. Rows of files and
+            Dask collections are not loaded: one pass checks them and collects the targets, which are kept.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or names of columns of X
             Numbers for regression, class labels of any kind for classification.
 
@@ -223,24 +170,31 @@ class KNeighborsModel(LeaveOneOutCurve, RowwiseEstimator):
         self
         """
         with self._fitting(X, y) as run:
-            self._y = self._targets(self._keep_rows(run), run.source.one_target)
+            targets = self._keep_description(run, X) if run.source.streams else self._keep_rows(run)
+            self._y = self._targets(targets, run.source.one_target)
         return self
 
     def _targets(self, chunk: Chunk, one_target: bool) -> Array:
         """Return the targets of the training rows as they are kept."""
         raise NotImplementedError
 
-    @property
-    def _allows_nan(self) -> bool:  # type: ignore[override]
-        """Whether the metric leaves out missing values."""
-        return isinstance(self.metric, str) and self.metric == "nan_euclidean"
-
-    def _check_memory(self, source: Source) -> None:
-        """Only `fit` keeps rows; results for files are computed batch by batch."""
+    def _keep_description(self, run: Run, X: Any) -> Chunk:
+        """Read rows of files or collections once; store where they are, and return their targets."""
+        check_streams(self._metric())
+        name, found = type(self).__name__, survey(run)
+        if not found.is_finite:
+            run.raise_if_not_finite()
+            _refuse_missing_target(found.targets.y, name)
+        self._check_algorithm()
+        features = self._reading(X)
+        features.release()
+        self._fit_X = StreamedRows(features, found.largest, not found.is_finite, name)
+        self.n_samples_fit_ = run.source.n_rows
+        self._streamed_index().check(run.source)
+        return found.targets
 
     def _keep_rows(self, run: Run) -> Chunk:
         """Store the training rows and build the index; return them with their targets."""
-        Estimator._check_memory(self, run.source)
         chunk = run.source.chunk(0, run.source.n_rows)
         if chunk.is_sparse:
             X = sparse.csr_matrix(chunk.X, copy=True)
@@ -278,24 +232,6 @@ class KNeighborsModel(LeaveOneOutCurve, RowwiseEstimator):
             'problem either set p >= 1 or algorithm="brute".'
         )
 
-    def _search_index(self, *, has_new_rows: bool = False) -> SearchIndex:
-        """Return the index of the training rows for the parameters as they are now."""
-        settings = (self._fit_X, self.metric, self.p, self.metric_params, self.algorithm)
-        known = _indexes.get(self) or _indexes_of_rows.get(id(self._fit_X))
-        if known is None or not known.is_made_from(settings):
-            X = self._fit_X
-            if not has_new_rows and not self._allows_nan and np.isnan(X.data if sparse.issparse(X) else X).any():
-                raise ParameterError(
-                    f"The training rows have missing values, which metric={self.metric!r} does not take."
-                )
-            metric = chosen_metric(self.metric, float(self.p), self.metric_params, int(X.shape[1]))
-            is_brute = is_between_0_and_1(self.metric, self.p, self.metric_params)
-            rows = X if sparse.issparse(X) else np.ascontiguousarray(X)
-            known = _BuiltIndex(settings, build_index(rows, metric, "brute" if is_brute else self.algorithm))
-        if _indexes.get(self) is not known:
-            _indexes[self] = _indexes_of_rows[id(self._fit_X)] = known
-        return known.index
-
     @property
     def effective_metric_(self) -> Any:
         """The metric; of "minkowski" the name of its special case."""
@@ -320,7 +256,7 @@ class KNeighborsModel(LeaveOneOutCurve, RowwiseEstimator):
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), optional
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features), optional
             By default the training rows, each of which is not its own neighbour.
         n_neighbors : int, optional
             Number of neighbours, by default that of the constructor.
@@ -342,7 +278,7 @@ class KNeighborsModel(LeaveOneOutCurve, RowwiseEstimator):
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), optional
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features), optional
             By default the training rows, each of which is not its own neighbour.
         n_neighbors : int, optional
         mode : {"connectivity", "distance"}, default="connectivity"
@@ -382,20 +318,12 @@ class KNeighborsModel(LeaveOneOutCurve, RowwiseEstimator):
             f"n_neighbors to {max(n - own, 1)} or less, or fit more rows."
         )
 
-    def _finder(self, k: int, own: bool) -> Callable[[Chunk], Neighbors]:
-        """Return a picklable function that finds the neighbours of a chunk of rows."""
-        return functools.partial(_find, self._search_index(), sparse.issparse(self._fit_X), k, own)
-
     def _neighbors(self, X: Any, k: int) -> Neighbors:
         own = X is None
-        source = self._training_source() if own else self._in_memory(X, "kneighbors")
-        self._check_count(k, own, source.n_rows)
-        packed = self._map_rows(functools.partial(_packed, self._finder(k, own)), source)
+        with self._training_source() if own else self._queries(X) as source:
+            self._check_count(k, own, source.n_rows)
+            packed = in_memory(self._map_rows(functools.partial(packed_neighbors, self._finder(k, own)), source))
         return Neighbors(np.ascontiguousarray(packed[:, :k]), packed[:, k:].astype(np.int64))
-
-    def _training_source(self) -> MemorySource:
-        X = self._fit_X
-        return MemorySource(X, None, None, np.dtype(X.dtype))
 
     # ---------------------------------------------------------------------------------------------------------- results
 
@@ -414,20 +342,20 @@ class KNeighborsModel(LeaveOneOutCurve, RowwiseEstimator):
 
     def _by_row(self, X: Any, compute: RowFunction, finish: Callable[[Array], Array] | None = None) -> Any:
         """Apply `compute` to the rows; those of None are the training rows, which are not their own neighbours."""
-        if X is None:
-            return self._map_rows(self._averages(own=True), self._training_source(), finish)
-        return super()._by_row(X, compute, finish)
+        if X is not None:
+            return super()._by_row(X, compute, finish)
+        with self._training_source() as source:
+            return in_memory(self._map_rows(self._averages(own=True), source, finish))
 
-    def _map_rows(self, compute: RowFunction, source: Source, finish: Callable[[Array], Array] | None = None) -> Any:
-        """Search for many rows on all threads; the results do not depend on how rows are divided."""
-        n = source.n_rows
-        if source.streams or n * self.n_samples_fit_ <= _FEW:
-            return super()._map_rows(compute, source, finish)
-        engine = local_engine()
-        step = engine.chunk_rows or int(np.clip(-(-n // _PARTS), _LEAST_QUERIES, _MOST_QUERIES))
-        task, parts = functools.partial(_map_part, compute, finish, self._allows_nan), source.plan(step)
-        with closing(engine.map_ordered(task, parts, n_jobs=self.n_jobs)) as values:
-            return _joined([value for part in values for value in self._accepted(part, source)])
+    def _example_model(self) -> Any:
+        """Return a model of few rows in place of one whose rows are in files."""
+        if not self._is_streamed:
+            return self
+        twin = copy.copy(self)
+        k, d = self._checked_k(None), self.n_features_in_
+        self._check_count(k, own=False)
+        twin._fit_X = np.arange(float(k * d)).reshape(k, d)
+        return twin
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

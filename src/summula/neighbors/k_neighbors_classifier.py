@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,6 @@ class KNeighborsClassifier(KNeighborsModel, MultiOutputClassifier):
     (array([[1., 2., 4.]]), array([[3, 4, 2]]))
     """
 
-    _streaming_alternative: ClassVar[str | None] = "NearestCentroid or HistGradientBoostingClassifier, which stream"
     _fewest_classes = 1
 
     def _targets(self, chunk: Chunk, one_target: bool) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +54,6 @@ class KNeighborsRegressor(KNeighborsModel, Regressor):
     >>> KNeighborsRegressor(n_neighbors=2, weights="distance").fit(X, y).predict([[6.0]])
     array([40.])
     """
-
-    _streaming_alternative: ClassVar[str | None] = "HistGradientBoostingRegressor, which streams"
 
     def _targets(self, chunk: Chunk, one_target: bool) -> Array:
         assert chunk.y is not None

@@ -351,6 +351,11 @@ class ScanSource(Source):
         """A description of files is small already."""
         return self
 
+    def check_unchanged(self, estimator: str) -> None:
+        """Raise if files are not those that the estimator was fitted to."""
+        for table in self.table.tables:
+            table.check_unchanged(estimator)
+
     def distinct(self, part: Part) -> set[str]:
         """The different values of a text column in a part."""
         values: set[str] = set()

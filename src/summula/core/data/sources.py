@@ -7,6 +7,7 @@ columns of frames, and SciPy CSR.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -102,6 +103,14 @@ class Source(ABC):
 
     def release(self) -> None:
         """Release what was kept for further passes."""
+        return
+
+    def reopened(self) -> Source:
+        """Return the source for passes after it was released, computed where passes are computed then."""
+        return self
+
+    def check_unchanged(self, estimator: str) -> None:
+        """Raise if files are not those that the estimator was fitted to."""
         return
 
     def column(self, j: int) -> str:
@@ -271,6 +280,16 @@ class WrappedSource(Source):
     def release(self) -> None:
         """Release what was kept for further passes."""
         self.base.release()
+
+    def reopened(self) -> Source:
+        """Return the source for passes after it was released."""
+        twin = copy.copy(self)
+        twin.base = self.base.reopened()
+        return twin
+
+    def check_unchanged(self, estimator: str) -> None:
+        """Raise if files are not those that the estimator was fitted to."""
+        self.base.check_unchanged(estimator)
 
 
 class MappedSource(WrappedSource):

@@ -11,11 +11,12 @@ from __future__ import annotations
 import importlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import closing, contextmanager
 from contextvars import ContextVar, copy_context
 from itertools import islice
 from numbers import Integral
+from threading import Event
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from summula.core.engine.threads import inside_pool, one_blas_thread, pool, thread_count
@@ -153,13 +154,14 @@ class ThreadEngine(SerialEngine):
     def __repr__(self) -> str:
         return f"ThreadEngine(n_jobs={self.n_jobs}, chunk_rows={self.chunk_rows})"
 
-    def _threads(self, n_jobs: int | None) -> int:
+    def threads(self, n_jobs: int | None = None) -> int:
+        """Return the number of threads that are used."""
         here = thread_count(self.n_jobs)
         return here if n_jobs is None else min(here, thread_count(n_jobs))
 
     def parts_ahead(self, n_jobs: int | None = None) -> int:
         """Return the number of parts that are computed or queued at the same time."""
-        threads = self._threads(n_jobs)
+        threads = self.threads(n_jobs)
         if threads == 1:
             return 1
         # One part is queued for each that runs, so threads never idle and few results are kept in memory.
@@ -170,24 +172,31 @@ class ThreadEngine(SerialEngine):
         self, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None
     ) -> Generator[S, None, None]:
         """Yield the values of `fn` for the parts, in order."""
-        if len(parts) < 2 or inside_pool() or self._threads(n_jobs) == 1:
+        if len(parts) < 2 or inside_pool() or self.threads(n_jobs) == 1:
             yield from super().map_ordered(fn, parts)
             return
         remaining = iter(parts)
         running: deque[Future[S]] = deque()
-        executor = pool()
+        executor, stopping = pool(), Event()
+
+        def submit(part: T) -> None:
+            context = copy_context()
+            context.run(_stopping.set, stopping)
+            running.append(executor.submit(context.run, fn, part))
+
         with one_blas_thread():
             try:
                 for part in islice(remaining, self.parts_ahead(n_jobs)):
-                    running.append(executor.submit(copy_context().run, fn, part))
+                    submit(part)
                 while running:
                     value = running[0].result()
                     running.popleft()
                     for part in islice(remaining, 1):
-                        running.append(executor.submit(copy_context().run, fn, part))
+                        submit(part)
                     yield value
             finally:
                 # After an error or Ctrl-C no task may access the user's arrays any more.
+                stopping.set()
                 for future in running:
                     future.cancel()
                 wait(running)
@@ -253,6 +262,7 @@ def map_batches(
 
 
 _watch: ContextVar[Callable[[], None] | None] = ContextVar("summula_watch", default=None)
+_stopping: ContextVar[Event | None] = ContextVar("summula_stopping", default=None)  # set when results are not needed
 
 
 @contextmanager
@@ -266,7 +276,13 @@ def watched(check: Callable[[], None]) -> Iterator[None]:
 
 
 def check_watch() -> None:
-    """Called by engines while they wait: raise if the time limit of the fit is exceeded."""
+    """Called by engines while they wait, and by long tasks: raise if the time limit of the fit is exceeded.
+
+    In a task of the thread pool, also raise if its result is not needed any more, after an error or Ctrl-C.
+    """
+    stopping = _stopping.get()
+    if stopping is not None and stopping.is_set():
+        raise CancelledError
     check = _watch.get()
     if check is not None:
         check()

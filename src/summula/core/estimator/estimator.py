@@ -28,7 +28,7 @@ from summula.core.data.sources import MemorySource, Source
 from summula.core.engine.engine import watched
 from summula.core.engine.threads import ONE_THREAD_BELOW, blas_threads_for
 from summula.core.errors import DataError, TimeLimitError, warn
-from summula.core.estimator.input.validation import as_source, check_fitted
+from summula.core.estimator.input.validation import as_source, check_fitted, collection_reader
 from summula.core.estimator.parameters import Allowed, check_parameters
 from summula.core.estimator.run import OutOfTime, Run, check_clock
 from summula.core.model_files import schema
@@ -254,6 +254,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         dropped = [c for c in getattr(self, "_not_features", ()) if c not in list(kept)]
         if not dropped:
             return X
+        if collection_reader(X) is not None:
+            present = [c for c in dropped if c in getattr(X, "columns", ())]
+            return X.drop(columns=present) if present else X
         from summula.core.data.frames import is_frame, opened, pop_columns
 
         if not is_frame(X):

@@ -126,6 +126,10 @@ class RowwiseEstimator(Estimator):
         """Apply `compute` to the rows of X; `finish` converts its results, once checked, to the return value."""
         return self._map_rows(compute, self._reading(X), finish)
 
+    def _example_model(self) -> Any:
+        """Return a model whose results for a row have the form that those of this one have, and take little time."""
+        return self
+
     def _in_memory(self, X: Any, what: str) -> Source:
         """Return X as a source; raise an error if its rows are in files or a Dask collection."""
         check_fitted(self)

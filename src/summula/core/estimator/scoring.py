@@ -118,14 +118,6 @@ def _values(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     return X, y, sample_weight
 
 
-def _without(X: Any, dropped: tuple[str, ...], *named: Any) -> Any:
-    """Return a collection without the columns that were not features in the fit, except those named now."""
-    lists = (one if isinstance(one, list | tuple) else [one] for one in named if isinstance(one, str | list | tuple))
-    requested = {name for names in lists for name in names}
-    others = [name for name in dropped if name in getattr(X, "columns", ()) and name not in requested]
-    return X.drop(columns=others) if others else X
-
-
 def r2(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
     """Return R2 of a regressor, by scikit-learn's metric or from sums over files and collections."""
     if _in_memory(X):
@@ -192,7 +184,5 @@ def accuracy(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
 def _scored(model: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Run]:
     """Create a run over rows with targets; labels that did not occur in the fit have the code -1."""
     check_is_fitted(model)
-    if not isinstance(X, Scan | TransformedScan):
-        X = _without(X, getattr(model, "_not_features", ()), y, sample_weight)
     with model._evaluating(X, y, sample_weight, unknown=-1) as run:
         yield run

@@ -91,6 +91,8 @@ def _is_plain(item: Any) -> bool:
 def refusal(owner: str, path: str, value: Any) -> str:
     """Return the error message for a value that cannot be saved; an empty path means the model itself."""
     kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    if hasattr(value, "not_saved"):
+        return f"{owner} cannot be saved: {value.not_saved}."
     if not path:
         cure = "pickle it" if kind.startswith("summula.") else "use the library the object comes from"
         return f"A {kind} cannot be saved: save() takes Summula estimators; {cure}."

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from summula.neighbors.search.metrics import Metric
+from summula.neighbors.search.metrics import Metric, PairwiseMetric
 
 __all__ = ["MetricIndex", "Neighbors", "SearchIndex"]
 
@@ -27,6 +27,20 @@ class Neighbors(NamedTuple):
         """Return heaps of rows that any other row is nearer than."""
         return cls(np.full((queries, k), np.inf), np.full((queries, k), n, np.int64))
 
+    @classmethod
+    def stacked(cls, found: Sequence[Neighbors]) -> Neighbors:
+        """Return the neighbours of several groups of queries, one below the other."""
+        if len(found) == 1:
+            return found[0]
+        return cls(np.concatenate([one.values for one in found]), np.concatenate([one.rows for one in found]))
+
+    def merged(self, later: Neighbors, k: int) -> Neighbors:
+        """Return the k nearest of these rows and of rows with larger numbers, which come after equally near ones."""
+        values = np.hstack([self.values, later.values])
+        order = np.argsort(values, axis=1, kind="stable")[:, :k]
+        rows = np.hstack([self.rows, later.rows])
+        return Neighbors(np.take_along_axis(values, order, axis=1), np.take_along_axis(rows, order, axis=1))
+
 
 class SearchIndex:
     """Base class of indexes."""
@@ -35,39 +49,23 @@ class SearchIndex:
 
     def nearest(self, X: Any, k: int) -> Neighbors:
         """Return the k nearest rows with their distances; those of rows that are not finite are NaN."""
-        X, bad = _finite_rows(X)
-        found = self._distances(X, k)
-        found.values[bad] = np.nan
-        return found
-
-    def _distances(self, X: Any, k: int) -> Neighbors:
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class MetricIndex(SearchIndex):
-    """Base class of indexes that search by the ranking values of a metric."""
+    """Base class of indexes of rows that a metric compares."""
 
-    metric: Metric
+    metric: Metric | PairwiseMetric
 
     def search(self, X: Any, k: int) -> Neighbors:
-        """Return the k nearest rows with their ranking values."""
+        """Return the k nearest rows of `metric.queries` with their ranking values."""
         raise NotImplementedError
 
-    def _distances(self, X: Any, k: int) -> Neighbors:
-        values, rows = self.search(self.metric.embedded(X), k)
-        return Neighbors(self.metric.distances(values), rows)
-
-
-def _finite_rows(X: Any) -> tuple[Any, Array]:
-    """Return rows with zeros in place of values that are not finite, and the numbers of rows that have such."""
-    values = X.data if sparse.issparse(X) else X
-    is_finite = np.isfinite(values)
-    if is_finite.all():
-        return X, np.zeros(0, np.intp)
-    X = X.copy()
-    if sparse.issparse(X):
-        X.data[~is_finite] = 0.0
-        return X, np.unique(np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[~is_finite])
-    X[~is_finite] = 0.0
-    return X, np.flatnonzero(~is_finite.all(axis=1))
+    def nearest(self, X: Any, k: int) -> Neighbors:
+        """Return the k nearest rows with their distances; those of rows that are not finite are NaN."""
+        X, bad = self.metric.queries(X)
+        values, rows = self.search(X, k)
+        values = self.metric.distances(values, rows)
+        values[bad] = np.nan
+        return Neighbors(values, rows)

@@ -4,6 +4,7 @@
     ProductIndex    squared distances in many columns, from products of matrices
     SparseIndex     sparse rows (`sparse_rows`)
     PairwiseIndex   distances that SciPy or the user computes (`pairwise`)
+    StreamedIndex   rows in files or Dask collections, block after block (`streamed`)
     GivenIndex      distances given in place of rows (`pairwise`)
 
 All give the k nearest rows, of equally near ones those of the smallest numbers, nearest first.
@@ -38,7 +39,7 @@ from summula.neighbors.search.base import MetricIndex, Neighbors, SearchIndex
 from summula.neighbors.search.metrics import Metric, PairwiseMetric
 from summula.neighbors.search.pairwise import GivenIndex, PairwiseIndex
 
-__all__ = ["BlockIndex", "ProductIndex", "build_index"]
+__all__ = ["BlockIndex", "ProductIndex", "build_index", "index_rows"]
 
 Array = NDArray[Any]
 
@@ -62,6 +63,7 @@ _SIZES = (1e-100, 1e100)  # of R
 class BlockIndex(MetricIndex):
     """Rows in blocks of 32, which are the leaves of a k-d tree where there are boxes."""
 
+    metric: Metric
     blocks: kernels.Blocks
 
     @classmethod
@@ -135,6 +137,7 @@ class BlockIndex(MetricIndex):
 class ProductIndex(MetricIndex):
     """Rows beside the factors of their scores, equation (1)."""
 
+    metric: Metric
     rows: Array
     factors: Array
     centre: Array
@@ -212,8 +215,14 @@ def build_index(X: Any, metric: Metric | PairwiseMetric, algorithm: str) -> Sear
     """
     if isinstance(metric, PairwiseMetric):
         is_given = isinstance(metric.what, str) and metric.what == "precomputed"
-        return GivenIndex(int(X.shape[0])) if is_given else PairwiseIndex.build(X, metric)
-    metric = metric.fitted_to(X)
+        return GivenIndex(int(X.shape[0])) if is_given else index_rows(X, metric, algorithm)
+    return index_rows(X, metric.fitted_to(X), algorithm)
+
+
+def index_rows(X: Any, metric: Metric | PairwiseMetric, algorithm: str) -> MetricIndex:
+    """Return the index of rows, or of some of the rows that a metric was fitted to."""
+    if isinstance(metric, PairwiseMetric):
+        return PairwiseIndex.build(X, metric)
     X = metric.embedded(X)
     if sparse.issparse(X):
         from summula.neighbors.search.sparse_rows import SparseIndex

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from summula.core.data.layout.blocks import aligned
-from summula.core.errors import ParameterError
+from summula.core.errors import DataError, ParameterError
 from summula.neighbors.search.kernels import CHEBYSHEV, HAMMING, MANHATTAN, POWER, SQUARES
 
 __all__ = [
@@ -47,6 +47,10 @@ METRIC_NAMES = (*_FIXED, "minkowski", *_SCIPY, "nan_euclidean", "precomputed", *
 
 
 _EXPONENTS = 900  # of powers of the largest value beyond which differences may over- or underflow
+_UNDEFINED = {
+    "correlation": ", which is undefined for rows with equal values in all columns: leave those out",
+    "nan_euclidean": ", which is undefined for rows without a column in which both have a value: impute them",
+}
 
 
 class Metric(NamedTuple):
@@ -64,8 +68,19 @@ class Metric(NamedTuple):
         values = X.data if sparse.issparse(X) else X
         if self.embedding is not None or self.tag not in (SQUARES, POWER) or not values.size:
             return self
-        exponent = int(np.frexp(max(float(values.max()), -float(values.min())))[1])
+        return self.scaled_to(max(float(values.max()), -float(values.min())))
+
+    def scaled_to(self, largest: float) -> Metric:
+        """Return the metric with the shift that rows with this largest absolute value need."""
+        if self.embedding is not None or self.tag not in (SQUARES, POWER):
+            return self
+        exponent = int(np.frexp(largest)[1])
         return self._replace(shift=-exponent) if abs(exponent) * self.p > _EXPONENTS else self
+
+    def queries(self, X: Any) -> tuple[Any, Array]:
+        """Return rows as they are compared, and the numbers of those that are not finite."""
+        X, bad = _finite_rows(X)
+        return self.embedded(X), bad
 
     def embedded(self, X: Any) -> Any:
         """Map rows to those whose distances are compared, equations (1) and (2)."""
@@ -75,8 +90,8 @@ class Metric(NamedTuple):
             return X
         return _to_unit_rows(X) if self.embedding == "unit rows" else _to_sphere(X)
 
-    def distances(self, values: Array) -> Array:
-        """Turn ranking values into distances."""
+    def distances(self, values: Array, rows: Array) -> Array:
+        """Turn the ranking values of training rows into distances."""
         if self.embedding == "sphere":
             return np.asarray(2.0 * np.arcsin(np.minimum(0.5 * np.sqrt(values), 1.0)))
         if self.root == 1.0:
@@ -92,6 +107,55 @@ class PairwiseMetric(NamedTuple):
 
     what: Any
     options: Mapping[str, Any]
+
+    @property
+    def needs_all_rows(self) -> bool:
+        """Whether variances or covariances of the training rows are part of the metric."""
+        given = {"seuclidean": ("V",), "mahalanobis": ("V", "VI")}.get(str(self.what))
+        return given is not None and not any(name in self.options for name in given)
+
+    def queries(self, X: Any) -> tuple[Any, Array]:
+        """Return rows as they are compared, and the numbers of those that are not finite."""
+        if self.what != "nan_euclidean":
+            return _finite_rows(X)
+        is_infinite = np.isinf(X)
+        if not is_infinite.any():
+            return X, np.zeros(0, np.intp)
+        return np.where(is_infinite, np.nan, X), np.flatnonzero(is_infinite.any(axis=1))
+
+    def ranked(self, D: Array) -> Array:
+        """Return distances with those that are not a number first, as minus infinity, where they are an error.
+
+        Those of "nan_euclidean" come last: they are an error only if they are needed.
+        """
+        is_undefined = np.isnan(D)
+        if self.what != "nan_euclidean" and is_undefined.any():
+            D[is_undefined] = -np.inf
+        return D
+
+    def distances(self, values: Array, rows: Array) -> Array:
+        """Return the distances of training rows, all of which have to be numbers."""
+        is_undefined = np.isnan(values) | np.isneginf(values)
+        if is_undefined.any():
+            raise DataError(
+                f"The distance from training row {int(rows[is_undefined].min())} is not a number with "
+                f"metric={self.what!r}{_UNDEFINED.get(str(self.what), '')}."
+            )
+        return values
+
+
+def _finite_rows(X: Any) -> tuple[Any, Array]:
+    """Return rows with zeros in place of values that are not finite, and the numbers of rows that have such."""
+    values = X.data if sparse.issparse(X) else X
+    is_finite = np.isfinite(values)
+    if is_finite.all():
+        return X, np.zeros(0, np.intp)
+    X = X.copy()
+    if sparse.issparse(X):
+        X.data[~is_finite] = 0.0
+        return X, np.unique(np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[~is_finite])
+    X[~is_finite] = 0.0
+    return X, np.flatnonzero(~is_finite.all(axis=1))
 
 
 def is_distance_metric(metric: Any) -> bool:

@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from summula.core.errors import DataError, ParameterError
-from summula.neighbors.search.base import Neighbors, SearchIndex
+from summula.neighbors.search.base import MetricIndex, Neighbors, SearchIndex
 from summula.neighbors.search.metrics import BOOLEAN_METRICS, PairwiseMetric, is_distance_metric
 
 __all__ = ["GivenIndex", "PairwiseIndex", "check_distances"]
@@ -26,19 +26,15 @@ Array = NDArray[Any]
 _DISTANCES = 2**21  # computed at a time
 # 0 / 0 for two rows of zeros, which are equal.
 _ZERO_OVER_ZERO = (*BOOLEAN_METRICS, "braycurtis")
-_UNDEFINED = {
-    "correlation": ", which is undefined for rows with equal values in all columns: leave those out",
-    "nan_euclidean": ", which is undefined for rows without a column in which both have a value: impute them",
-}
 
 
 def _smallest(D: Array, k: int) -> Neighbors:
-    """Return the k smallest values of each row, of equal ones those of the first columns."""
+    """Return the k smallest values of each row, of equal ones those of the first columns; NaN comes last."""
     if k == D.shape[1]:
         order = np.argsort(D, axis=1, kind="stable")
         return Neighbors(np.take_along_axis(D, order, axis=1), order.astype(np.int64))
     limit = np.partition(D, k - 1, axis=1)[:, k - 1 : k]
-    rows, columns = np.nonzero(limit >= D)  # k values or, with ties, more
+    rows, columns = np.nonzero(~(limit < D))  # k values or, with ties, more
     order = np.lexsort((columns, D[rows, columns], rows))
     first = np.searchsorted(rows, np.arange(len(D)))[:, None] + np.arange(k)
     chosen = columns[order[first]]
@@ -48,8 +44,7 @@ def _smallest(D: Array, k: int) -> Neighbors:
 def _in_steps(nearest: Callable[[Any, int], Neighbors], X: Any, k: int, n: int) -> Neighbors:
     """Apply a function to so few queries at a time that their distances from n rows take little memory."""
     step = max(1, _DISTANCES // n)
-    found = [nearest(X[a : a + step], k) for a in range(0, X.shape[0], step)]
-    return Neighbors(np.concatenate([one.values for one in found]), np.concatenate([one.rows for one in found]))
+    return Neighbors.stacked([nearest(X[a : a + step], k) for a in range(0, X.shape[0], step)])
 
 
 def check_distances(D: Any) -> None:
@@ -60,7 +55,7 @@ def check_distances(D: Any) -> None:
 
 
 @dataclass(frozen=True)
-class PairwiseIndex(SearchIndex):
+class PairwiseIndex(MetricIndex):
     """Rows whose distances are computed elsewhere."""
 
     metric: PairwiseMetric
@@ -84,33 +79,12 @@ class PairwiseIndex(SearchIndex):
         """Number of rows."""
         return int(self.rows.shape[0])
 
-    def nearest(self, X: Any, k: int) -> Neighbors:
-        """Return the k nearest rows; "nan_euclidean" takes rows with missing values."""
-        if self.metric.what != "nan_euclidean":
-            return super().nearest(X, k)
-        infinite = np.isinf(X)
-        found = self._distances(np.where(infinite, np.nan, X) if infinite.any() else X, k)
-        found.values[infinite.any(axis=1)] = np.nan
-        return found
-
-    def _distances(self, X: Any, k: int) -> Neighbors:
+    def search(self, X: Any, k: int) -> Neighbors:
+        """Measure all rows, some queries at a time."""
         return _in_steps(self._nearest, X, k, self.n_rows)
 
     def _nearest(self, X: Any, k: int) -> Neighbors:
-        D = self._pairwise(X)
-        is_undefined = np.isnan(D)
-        if not is_undefined.any():
-            return _smallest(D, k)
-        D[is_undefined] = np.inf  # last
-        found = _smallest(D, k)
-        what = self.metric.what
-        unused = what == "nan_euclidean" and not np.isinf(found.values).any()
-        if not unused:
-            raise DataError(
-                f"The distance from training row {int(is_undefined.any(axis=0).argmax())} is not a number with "
-                f"metric={what!r}{_UNDEFINED.get(str(what), '')}."
-            )
-        return found
+        return _smallest(self.metric.ranked(self._pairwise(X)), k)
 
     def _pairwise(self, X: Any) -> Array:
         what, options = self.metric
@@ -206,11 +180,13 @@ class GivenIndex(SearchIndex):
 
     def nearest(self, X: Any, k: int) -> Neighbors:
         """Return the k smallest distances of each row."""
-        return _of_graph(sparse.csr_matrix(X), k) if sparse.issparse(X) else super().nearest(X, k)
-
-    def _distances(self, X: Any, k: int) -> Neighbors:
+        if sparse.issparse(X):
+            return _of_graph(sparse.csr_matrix(X), k)
+        X, bad = PairwiseMetric("precomputed", {}).queries(X)
         check_distances(X)
-        return _in_steps(_smallest, np.asarray(X, np.float64), k, self.n_rows)
+        found = _in_steps(_smallest, np.asarray(X, np.float64), k, self.n_rows)
+        found.values[bad] = np.nan
+        return found
 
 
 def _of_graph(X: Any, k: int) -> Neighbors:

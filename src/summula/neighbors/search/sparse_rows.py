@@ -108,6 +108,7 @@ class InvertedRows(NamedTuple):
 class SparseIndex(MetricIndex):
     """Sparse rows and their inverted index."""
 
+    metric: Metric
     inverted: InvertedRows
 
     @classmethod

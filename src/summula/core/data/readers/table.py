@@ -97,6 +97,16 @@ class Table(ABC):
             ) from None
         return status.st_size, status.st_mtime_ns
 
+    def check_unchanged(self, estimator: str) -> None:
+        """Raise if the file is not the one that the estimator was fitted to."""
+        try:
+            if self._stamp() == self.stamp:
+                return
+            fault, cure = "changed", "fit again"
+        except (DataError, OSError):
+            fault, cure = "moved or deleted", "put it back, or fit again"
+        raise DataError(f"The file {self._shown} was {fault} after {estimator} was fitted to its rows: {cure}.")
+
     def place(self, row: int) -> str:
         """Describe the position of a row, counted from 0, in the file, for error messages."""
         if self.rewritten_from is not None:
