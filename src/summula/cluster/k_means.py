@@ -26,6 +26,7 @@ from summula.cluster.passes import are_few
 from summula.cluster.seeding import k_means_parallel, k_means_plus_plus, random_rows
 from summula.cluster.selection import elbow
 from summula.core.compilation.background import expect_kernels
+from summula.core.data.chunks import chunk_rows_for
 from summula.core.data.layout.blocks import empty_block
 from summula.core.data.sources import MemorySource
 from summula.core.docstrings import inherit_docs
@@ -42,6 +43,7 @@ __all__ = ["KMeans"]
 Array = NDArray[Any]
 
 _SPECTRAL_COLUMNS = 128  # up to which the products of all columns cost little beside the passes of a fit
+_WIDE_ROWS, _WIDE_ELEMENTS, _LEAST_CHUNKS = 4_096, 2**21, 16  # limits of chunks of many columns
 _INITS = ("k-means++", "k-means||", "random")
 
 function = Allowed(callable, "a callable")
@@ -190,6 +192,7 @@ default="k-means++"
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
             compile_kernels(run, self.n_clusters)
             rows_in_order(run, passes=self.max_iter)
+            widen_chunks(run)
             spread = spread_of(run)
             check_centres(self, run)
             if self.algorithm == "elkan" and self.n_clusters == 1:
@@ -282,6 +285,17 @@ def compile_kernels(run: Run, n_clusters: int) -> None:
     if not assign_rows.signatures:
         expect_kernels(f"summula.cluster.seeding_kernels:compile_passes:{run.source.dtype.name}")
         compile_assignment(run.source.dtype)
+
+
+def widen_chunks(run: Run) -> None:
+    """Take more rows of many columns at a time: a call per chunk takes as long as some hundred rows."""
+    source = run.source
+    if source.is_sparse or run.engine.chunk_rows is not None:
+        return
+    wanted = min(_WIDE_ROWS, _WIDE_ELEMENTS / max(source.width, 1.0), source.n_rows / _LEAST_CHUNKS)
+    rows = int(2 ** np.floor(np.log2(max(wanted, 1.0))))
+    if rows > chunk_rows_for(source.width):
+        run.parts = source.plan(rows)
 
 
 def rows_in_order(run: Run, *, scattered: bool = False, passes: int = 1) -> None:
