@@ -111,7 +111,7 @@ def _write(folder: Path, rows: int, columns: int) -> None:
     writer.close()
 
 
-def _table(files: Files) -> np.ndarray:
+def rows_in_memory(files: Files) -> np.ndarray:
     """The rows in memory, read once, before the clock counts."""
     if files.model is None:
         from pyarrow import parquet
@@ -133,7 +133,7 @@ def fit_files(in_memory: bool, centres: int, make: Callable[[np.ndarray], Any]) 
         def work(files: Files) -> Any:
             columns = len(summula.scan(files.paths).columns)
             start = np.random.default_rng(2).normal(0.0, 2.0, (centres, columns))
-            rows = _table(files) if in_memory else summula.scan(files.paths)
+            rows = rows_in_memory(files) if in_memory else summula.scan(files.paths)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return make(start).fit(rows)

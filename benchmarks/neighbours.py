@@ -8,10 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from benchmarks.mixtures import rows_in_memory, stream_workload
+from benchmarks.streams import Files
 from benchmarks.workload import Contender, FitWorkload, Quality
 
 NEIGHBORS = 5
 CHECKED = 200  # queries
+STREAM_QUERIES = 10_000
 
 
 class Rows(NamedTuple):
@@ -91,6 +94,30 @@ def sparse_error(data: Rows, distances: Any) -> float:
     return float((np.abs(np.asarray(distances)[:CHECKED] - true) / true).max())
 
 
+def _search_files(in_memory: bool) -> Callable[[], Callable[[Files], Any]]:
+    """Search in files, or in their rows in memory; the last column is the target."""
+
+    def load() -> Callable[[Files], Any]:
+        import pyarrow as pa
+
+        import summula
+        from summula.neighbors import KNeighborsRegressor
+
+        def work(files: Files) -> Any:
+            *features, target = summula.scan(files.paths).columns
+            queries = np.random.default_rng(3).normal(0.0, 2.0, (STREAM_QUERIES, len(features)))
+            model = KNeighborsRegressor(NEIGHBORS)
+            if in_memory:
+                X = rows_in_memory(files)
+                return model.fit(X[:, :-1], X[:, -1]).kneighbors(queries)[0]
+            named = pa.table(dict(zip(features, queries.T, strict=True)))
+            return model.fit(summula.scan(files.paths), target).kneighbors(named)[0]
+
+        return work
+
+    return load
+
+
 OURS = Contender("summula", _fit("summula.neighbors"))
 PEERS = (
     Contender("scikit-learn", _fit("sklearn.neighbors", n_jobs=-1)),
@@ -121,5 +148,11 @@ WORKLOADS = (
         contenders=(OURS, PEERS[0]),
         quality=Quality(sparse_error, "error", tolerance=1e-6),
         rounds=3,
+    ),
+    stream_workload(
+        "neighbours",
+        "5 nearest neighbours, 10,000 queries",
+        _search_files,
+        lambda files, distances: float(np.sum(distances)),
     ),
 )
