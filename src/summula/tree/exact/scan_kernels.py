@@ -80,15 +80,6 @@ def _is_allowed(place: Any, left: float, right: float) -> bool:
 
 
 @inlined
-def _record_if_better(
-    split: Any, score: float, sides: Any, neighbours: Any, drawn: float, place: Any, missing_left: int
-) -> None:
-    """Set the split between two neighbouring values if it beats `split` and the values of both sides are allowed."""
-    if score > split.score and _is_allowed(place, sides[0], sides[1]):
-        _record(split, score, neighbours[0], neighbours[1], drawn, missing_left)
-
-
-@inlined
 def _term(criterion: int, weight: float) -> float:
     """Return what the weight of one class contributes to (1) or (2)."""
     if criterion == ENTROPY:
@@ -143,9 +134,8 @@ def _scan_classes(
                 score = left_terms - wl * np.log(wl) + right_terms - wr * np.log(wr)
             else:
                 score = left_terms / wl + right_terms / wr
-            _record_if_better(
-                split, score, (left[1] / wl, (total[1] - left[1]) / wr), (value, high), drawn, place, missing_left
-            )
+            if score > split.score and _is_allowed(place, left[1] / wl, (total[1] - left[1]) / wr):
+                _record(split, score, value, high, drawn, missing_left)
 
 
 @_SCAN.kernel
@@ -182,7 +172,8 @@ def _scan_two_classes(
                 continue
             rest_a, rest_b = total[0] - a, total[1] - b
             score = (a * a + b * b) / wl + (rest_a * rest_a + rest_b * rest_b) / wr
-            _record_if_better(split, score, (b / wl, rest_b / wr), (value, high), drawn, place, missing_left)
+            if score > split.score and _is_allowed(place, b / wl, rest_b / wr):
+                _record(split, score, value, high, drawn, missing_left)
 
 
 @_SCAN.kernel
@@ -217,7 +208,8 @@ def _scan_numbers(
                 score = left * np.log(left / wl) + right * np.log(right / wr)
             else:
                 continue
-            _record_if_better(split, score, (left / wl, right / wr), (value, high), drawn, place, missing_left)
+            if score > split.score and _is_allowed(place, left / wl, right / wr):
+                _record(split, score, value, high, drawn, missing_left)
 
 
 @_SCAN.kernel
