@@ -45,7 +45,7 @@ class PolicyValue:
     Attributes
     ----------
     values : ndarray of shape (S,)
-        Expected discounted payoff from each state.
+        Expected discounted return from each state.
     q_values : ndarray of shape (S, A)
         The same with a given first action.
     residual : float
@@ -140,11 +140,12 @@ def _solved(P: Any, r: Array, gamma: float, method: str, tol: float, start: Arra
             return np.linalg.solve(np.eye(S) - gamma * P.toarray(), r), "dense"
     from scipy.sparse import linalg
 
-    matrix, atol = sparse.eye(S, format="csr") - gamma * P, tol * (1.0 - gamma)
+    atol = tol * (1.0 - gamma)
     if method != "direct":
         V, succeeded = _by_bicgstab(P, gamma, r, start, atol)
         if succeeded:
             return V, "bicgstab"
+    matrix = sparse.eye(S, format="csr") - gamma * P
     if method == "iterative":
         V, _ = linalg.gmres(matrix, r, x0=start, rtol=0.0, atol=atol, restart=min(_RESTART, S), maxiter=_CYCLES)
         return np.asarray(V), "gmres"

@@ -14,8 +14,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from summula.core.data.readers.table import column_kinds, shortened, spells_number
 from summula.core.data.readers.text_streams import TextFile
 from summula.core.errors import DataError
@@ -218,7 +216,7 @@ def column_types(head: bytes, dialect: Dialect, path: str) -> ColumnTypes:
         texts = parsed(convert_options(dialect, dict.fromkeys(numeric, pa.string()), numeric))
         cells = pa.chunked_array([chunk for name in numeric for chunk in texts[name].chunks], pa.string())
         matches = compute.fill_null(compute.match_substring_regex(cells, _PADDED), False).to_numpy()
-        padded = np.array(numeric)[matches.reshape(len(numeric), -1).any(axis=1)].tolist()
+        padded = itertools.compress(numeric, matches.reshape(len(numeric), -1).any(axis=1))
         spelled |= dict.fromkeys(padded, pa.string())
     if not dialect.header:
         spelled = {f"x{j}": dtype for j, dtype in enumerate(spelled.values())}
