@@ -160,4 +160,9 @@ def test_columns_far_from_zero_leave_it_true(case: Case) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # columns may be collinear to rounding, and descent does not converge
         for far in (X + 1e8, X + 1e15 * np.eye(X.shape[1])[0], X + 1e15):
-            assert case.fit(far, y).certificate_.verify(far, y)
+            certificate = case.fit(far, y).certificate_
+            checked = certificate.verify(far, y)
+            assert checked
+            if hasattr(certificate, "primal"):  # rounding of a kernel matrix is part of the gap
+                allowed = 1.01 * certificate.gap + 1e-9 * abs(certificate.primal)
+                assert abs(checked.primal - certificate.primal) <= allowed

@@ -69,6 +69,39 @@ def test_sparse_rows_confirm_it(model: Any, y: Any) -> None:
     assert fitted.certificate_.verify(rows.toarray(), y)
 
 
+LINEAR: dict[str, tuple[Any, Any]] = {
+    "SVC": (SVC(kernel="linear", tol=1e-6), TWO),
+    "SVC, three classes": (SVC(C=3.0, kernel="linear", tol=1e-6), THREE),
+    "SVC, hard margin": (SVC(C=np.inf, kernel="linear", tol=1e-6), (X[:, 0] > X[:, 1]).astype(int)),
+    "SVR": (SVR(C=5.0, kernel="linear", tol=1e-6), NUMBERS),
+}
+
+
+@pytest.mark.parametrize(("model", "y"), LINEAR.values(), ids=LINEAR.keys())
+def test_linear_machines_are_those_of_columns_near_zero(model: Any, y: Any) -> None:
+    rows = np.round(X * 2**10) / 2**10  # so that the shifted rows are exact
+    near = clone(model).fit(rows, y)
+    for shift in (2.0**24, 2.0**34, 2.0**42 * np.eye(3)[0]):
+        far = clone(model).fit(rows + shift, y)
+        np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-3, atol=1e-3)
+        assert np.mean(far.predict(rows + shift) == near.predict(rows)) == 1.0 or model.__class__ is SVR
+        certificate = far.certificate_
+        assert certificate.primal - certificate.gap <= near.certificate_.primal <= 1.01 * certificate.primal
+        assert certificate.gap <= 0.03 * certificate.primal  # (of a narrow margin: rounding of x'w)
+        checked = certificate.verify(rows + shift, y)
+        assert checked
+        assert checked.primal == pytest.approx(certificate.primal, rel=1e-9)
+
+
+def test_the_gap_contains_the_rounding_of_the_kernel_matrix() -> None:
+    """One class has no dual about the mean: of values of 1e24, rounding is all that tells rows apart."""
+    certificate = OneClassSVM(kernel="linear").fit(X + 1e12).certificate_
+    assert certificate.gap >= np.finfo(float).eps * abs(certificate.primal)
+    checked = certificate.verify(X + 1e12)
+    assert checked
+    assert abs(checked.primal - certificate.primal) <= certificate.gap
+
+
 @pytest.mark.parametrize("name", [name for name in MACHINES if name not in FINISHED])
 def test_the_gap_bounds_the_distance_of_an_early_stop(name: str) -> None:
     model, y = MACHINES[name]

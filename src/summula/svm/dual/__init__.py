@@ -2,5 +2,6 @@
 
 Reading order: `solver` (the dual, and its solution by large working sets), `smo_kernels` (the steps), `kernel_matrix`
 (blocks and cached rows of the kernel matrix), `direct` (an interior-point method where steps take too long),
-`hard_margin` (whether one exists), `certificate`, `kernel_machine` (the base class of the estimators).
+`far_columns` (linear kernels of columns far from 0), `hard_margin` (whether one exists), `certificate`,
+`kernel_machine` (the base class of the estimators).
 """

@@ -25,7 +25,7 @@ from summula.kernels.standard import Linear
 from summula.svm.dual.kernel_matrix import CachedKernel, KernelMatrix, PrecomputedKernel
 from summula.svm.dual.solver import DualProblem, linear_objectives, objectives
 
-__all__ = ["Machine", "MachineTask", "SupportCertificate", "problem_of", "rows_of_pair", "tasks_of"]
+__all__ = ["Machine", "MachineTask", "SupportCertificate", "problem_of", "rounding_of", "rows_of_pair", "tasks_of"]
 
 Array = NDArray[Any]
 Index = NDArray[np.intp]
@@ -106,6 +106,16 @@ def problem_of(task: MachineTask, pair: tuple[int, int], y: Array | None, weight
     return DualProblem(
         -sign, np.where(sign < 0, -most, 0.0), np.where(sign > 0, most, 0.0), np.arange(n), 0.0, task.intercept
     )
+
+
+def rounding_of(problem: DualProblem, beta: Array, largest: float) -> float:
+    """Return how far rounding may move the objectives of beta, for a kernel matrix with this largest diagonal value.
+
+    No |k(x, z)| is larger.
+    """
+    sum_of_beta = float(np.abs(beta).sum())
+    cost = problem.high - problem.low
+    return _ROUNDINGS * _EPS * largest * sum_of_beta * (float(cost[np.isfinite(cost)].sum()) + sum_of_beta)
 
 
 class Recomputed(NamedTuple):
@@ -202,10 +212,7 @@ class SupportCertificate(Certificate):
         K = self._matrix(X, rows)
         g = K.products(at.astype(np.intp), machine.beta, np.arange(len(rows)))
         found = objectives(problem, beta, g[problem.row] + problem.q, machine.intercept)
-        # |k(x, z)| is at most the largest diagonal value: what rounding changes of each score, and of the objective.
-        score = _ROUNDINGS * _EPS * float(np.abs(K.diagonal()).max(initial=0.0) * np.abs(machine.beta).sum())
-        cost = problem.high - problem.low
-        rounding = score * float(cost[np.isfinite(cost)].sum() + np.abs(machine.beta).sum())
+        rounding = rounding_of(problem, machine.beta, float(np.abs(K.diagonal()).max(initial=0.0)))
         return Recomputed(*found, inside and balanced, rounding)
 
     def _matrix(self, X: Any, rows: Index) -> KernelMatrix:

@@ -28,8 +28,17 @@ from summula.kernels.mercer import is_mercer
 from summula.kernels.rows import Rows, rows_of
 from summula.kernels.standard import Gaussian, Laplacian, Linear, Polynomial, as_kernel
 from summula.kernels.values import kernel_values
-from summula.svm.dual.certificate import Machine, MachineTask, SupportCertificate, problem_of, rows_of_pair, tasks_of
+from summula.svm.dual.certificate import (
+    Machine,
+    MachineTask,
+    SupportCertificate,
+    problem_of,
+    rounding_of,
+    rows_of_pair,
+    tasks_of,
+)
 from summula.svm.dual.direct import can_be_direct, can_be_factored, solve_by_factor, solve_directly
+from summula.svm.dual.far_columns import far_origin, with_weights
 from summula.svm.dual.hard_margin import check_separable
 from summula.svm.dual.kernel_matrix import CachedKernel, KernelMatrix, PrecomputedKernel
 from summula.svm.dual.solver import DualPoint, DualProblem, Options, Rounds, intercept_of, objectives, solve_dual
@@ -229,7 +238,8 @@ class KernelMachine(RowwiseEstimator):
             raise DataError("Invalid input - all samples have zero or negative weights.")
         indefinite = self._warn_of_indefinite(kernel, X, hard=not np.isfinite(task.C))
         fits: list[_Fit] = []
-        all_rows = None if kernel is None else rows_of(X, centre_of(kernel, X, weight))
+        far = far_origin(kernel, task, X, weight)
+        all_rows = None if kernel is None else rows_of(X, centre_of(kernel, X, weight) if far is None else far)
         for place, pair in enumerate(pairs):
             rows = rows_of_pair(task, pair, y, weight)
             problem = problem_of(task, pair, None if y is None else y[rows], weight[rows])
@@ -237,13 +247,21 @@ class KernelMachine(RowwiseEstimator):
                 some = X[rows] if kernel is not None else X[np.ix_(rows, rows)]
                 check_separable(kernel, some, -problem.q, rows, intercept=task.intercept)
             K = self._matrix(kernel, X if all_rows is None else all_rows, rows)
+            largest = float(np.abs(K.diagonal()).max(initial=0.0))
             if place == len(pairs) - 1:
                 all_rows = None  # its memory is for the cache
 
-            def told(rounds: Rounds, place: int = place, rows: Index = rows, problem: DualProblem = problem) -> bool:
+            def fitted(
+                point: DualPoint, rows: Index = rows, problem: DualProblem = problem, largest: float = largest
+            ) -> _Fit:
+                if far is not None:
+                    point = with_weights(point, problem, X[rows], far)
+                return _Fit(point, rows, problem, largest)
+
+            def told(rounds: Rounds, place: int = place, fitted: Callable[[DualPoint], _Fit] = fitted) -> bool:
                 def name_so_far() -> None:
                     rest = [_Fit.unsolved(task, later, y, weight) for later in pairs[place + 1 :]]
-                    done = [*fits[:place], _Fit(rounds.point(), rows, problem)]  # (the next may have begun)
+                    done = [*fits[:place], fitted(rounds.point())]  # (the next may have begun)
                     self._name([*done, *rest], X, y, task, indefinite)
 
                 run.offer(name_so_far)
@@ -255,7 +273,7 @@ class KernelMachine(RowwiseEstimator):
                     "C=inf asks for a hard margin, and the classes cannot be separated in the feature space of the "
                     "kernel, as far as double precision tells; give a finite C."
                 )
-            fits.append(_Fit(point, rows, problem))
+            fits.append(fitted(point))
             del K
         self._name(fits, X, y, task, indefinite)
         self._warn_of_the_end(fits)
@@ -316,7 +334,7 @@ class KernelMachine(RowwiseEstimator):
         self.certificate_ = SupportCertificate(
             "stationary" if indefinite else "global",
             primal,
-            np.inf if indefinite else max(primal - dual, 0.0),
+            np.inf if indefinite else max(primal - dual, 0.0) + sum(fit.rounding() for fit in fits),
             task,
             machines,
             kernel,
@@ -440,8 +458,9 @@ class KernelMachine(RowwiseEstimator):
 class _Fit:
     """A machine after its solver has ended, or before it has begun."""
 
-    def __init__(self, point: DualPoint, rows: Index, problem: DualProblem) -> None:
+    def __init__(self, point: DualPoint, rows: Index, problem: DualProblem, largest: float = 0.0) -> None:
         self.point, self.rows, self.problem = point, rows, problem
+        self.largest = largest  # value of the diagonal of the kernel matrix
 
     @classmethod
     def unsolved(cls, task: MachineTask, pair: tuple[int, int], y: Array | None, weight: Array) -> _Fit:
@@ -457,6 +476,10 @@ class _Fit:
         if weights is not None:
             return Machine(numbers, beta[support], weights.intercept, weights.coef)
         return Machine(numbers, beta[support], _intercept_of(self.problem, self.point))
+
+    def rounding(self) -> float:
+        """The error of the objectives by rounding."""
+        return 0.0 if self.point.weights is not None else rounding_of(self.problem, self.point.beta, self.largest)
 
     def objectives(self, intercept: float) -> tuple[float, float]:
         if (weights := self.point.weights) is not None:

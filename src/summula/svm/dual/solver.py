@@ -47,6 +47,7 @@ __all__ = [
     "objectives",
     "solve_dual",
     "violation_of",
+    "weighted_sum",
 ]
 
 Array = NDArray[Any]
@@ -59,6 +60,7 @@ _ROUNDING = 1e-15  # of the objective: what is no progress
 _UNBOUNDED = 1e12  # objective of a hard margin that no data have
 _SHRINK_AFTER = 8  # rounds
 _SHRINK_SHARE = 0.3  # of the variables: fewer are not worth the copying
+_SUMMED_ROWS = 1_024  # rows of a sum in extended precision that are converted at a time
 
 
 class DualProblem(NamedTuple):
@@ -150,31 +152,44 @@ def objectives(problem: DualProblem, beta: Array, f: Array, intercept: float) ->
     epsilon. Where it is infinite (a hard margin) the weights are first scaled up to meet the margin.
     """
     square, linear = float(beta @ (f - problem.q)), float(problem.q @ beta)
-    hard = ~np.isfinite(problem.high - problem.low)
-    s = f + intercept
-    over, under = np.maximum(-s, 0.0), np.maximum(s, 0.0)
-    dual = -0.5 * square - linear
-    if hard.any():
-        # q = -y: the margin of a row is 1 - y (f + b).
+    return _primal(problem, square, f + intercept, intercept), -0.5 * square - linear
+
+
+def _primal(problem: DualProblem, square: float, s: Array, intercept: float) -> float:
+    """Return the primal objective of weights with this squared length, and the slopes f + b."""
+    if not np.isfinite(problem.high - problem.low).all():
+        # A hard margin, and q = -y: the margin of a row is 1 - y (f + b).
         margin = float((problem.q * (problem.q - s)).min())
-        return (0.5 * square / margin**2 if margin > 0 else np.inf), dual
-    return 0.5 * square + float(problem.high @ over - problem.low @ under) + intercept * problem.total, dual
+        return 0.5 * square / margin**2 if margin > 0 else np.inf
+    loss = float(problem.high @ np.maximum(-s, 0.0) - problem.low @ np.maximum(s, 0.0))
+    return 0.5 * square + loss + intercept * problem.total
 
 
 def linear_objectives(problem: DualProblem, X: Any, beta: Array, coef: Array, intercept: float) -> tuple[float, float]:
     """The same for a linear kernel: the primal of given weights w, and the dual of beta.
 
-    X'beta is summed in extended precision: with large C and long columns, w is a small difference of large sums.
+    With sum beta = 0 the dual is that of rows about any origin: here the mean.
     """
-    n = X.shape[0]
     s = np.asarray(X @ coef)[problem.row] + problem.q + intercept
-    loss = float(problem.high @ np.maximum(-s, 0.0) - problem.low @ np.maximum(s, 0.0))
-    whole = np.bincount(problem.row, beta, n)
-    used = np.flatnonzero(whole)
-    rows = X[used]
-    rows = np.asarray(rows.toarray() if hasattr(rows, "indptr") else rows)
-    inner = (rows.astype(np.longdouble) * whole[used, None]).sum(axis=0).astype(np.float64)
-    return 0.5 * float(coef @ coef) + loss, -0.5 * float(inner @ inner) - float(problem.q @ beta)
+    balanced = problem.intercept and not problem.total
+    origin = np.asarray(X.mean(axis=0, dtype=np.float64)).reshape(-1) if balanced else np.zeros(X.shape[1])
+    inner = weighted_sum(X, np.bincount(problem.row, beta, X.shape[0]), origin)
+    primal = _primal(problem, float(coef @ coef), s, intercept)
+    return primal, -0.5 * float(inner @ inner) - float(problem.q @ beta)
+
+
+def weighted_sum(X: Any, weight: Array, origin: Array) -> Array:
+    """Return the sum of w_i (x_i - o) over dense or sparse rows, in extended precision.
+
+    With large costs and columns of unequal scales it is a small difference of large sums.
+    """
+    used, total = np.flatnonzero(weight), np.zeros(X.shape[1], np.longdouble)
+    for a in range(0, len(used), _SUMMED_ROWS):
+        some = used[a : a + _SUMMED_ROWS]
+        rows = X[some]
+        dense = np.asarray(rows.toarray() if hasattr(rows, "indptr") else rows)
+        total += ((dense.astype(np.longdouble) - origin) * weight[some, None]).sum(axis=0)
+    return total.astype(np.float64)
 
 
 def solve_dual(

@@ -30,6 +30,8 @@ __all__ = ["LinearCertificate", "judge"]
 
 Array = NDArray[Any]
 
+_ROUNDINGS = 16.0  # of an objective, which is summed over blocks
+
 
 @dataclass(frozen=True)
 class _Slopes(Sum):
@@ -61,7 +63,12 @@ def judge(run: Run, problem: LinearProblem, v: Array) -> tuple[float, float]:
     sums = run.sum(_Slopes, (problem, v), "certificate")
     primal = penalty_of(problem, v) + sums.loss
     dual = DualSides(sums.total, sums.linear, sums.square, sums.products).dual(problem)
-    return primal, max(primal - dual, 0.0)
+    return primal, _gap(primal, dual)
+
+
+def _gap(primal: float, dual: float) -> float:
+    """Primal minus dual, rounded outward."""
+    return max(primal - dual, 0.0) + _ROUNDINGS * float(np.finfo(np.float64).eps) * abs(primal)
 
 
 @schema.saved(
@@ -116,4 +123,4 @@ class LinearCertificate(Certificate):
             if (np.abs(beta) > most).any() or (problem.positive >= 0 and (beta * target < 0).any()):
                 return np.nan, np.nan
             primal = penalty_of(problem, self.v[k]) + float(weight @ here.value)
-            return primal, primal - dual_sides(problem, target, weight, beta, rows.combined).dual(problem)
+            return primal, _gap(primal, dual_sides(problem, target, weight, beta, rows.combined).dual(problem))
