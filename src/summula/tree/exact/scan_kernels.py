@@ -53,6 +53,12 @@ def _first_missing(order: Any, x: Any, start: int, stop: int) -> int:
 
 
 @inlined
+def _stop_of_splits(start: int, end: int, first: int, least: int) -> int:
+    """Return the first place behind which `least` rows are not on the right; those from place `first` on are left."""
+    return max(start, min(end, first - least))
+
+
+@inlined
 def _record(split: Any, score: float, low: float, high: float, drawn: float, missing_left: int) -> None:
     """Set the split between two neighbouring values; `high` is NaN where all values are on the left."""
     split.score, split.missing_left = score, missing_left
@@ -94,12 +100,7 @@ def _scan_classes(
     """Find the best threshold of one target by (1) or (2), if it beats `split`."""
     (order, x), start, stop, left = column, place[0], place[1], scratch.left
     y, w, n_classes = data.y[0], data.weight, len(total) - 1
-    criterion, n, least, light = (
-        parameters.criterion,
-        stop - start,
-        parameters.min_samples_leaf,
-        parameters.min_weight_leaf,
-    )
+    criterion, least, light = parameters.criterion, parameters.min_samples_leaf, parameters.min_weight_leaf
     end = _first_missing(order, x, start, stop)
     for missing_left in range(2 if end < stop else 1):
         left[:] = 0.0
@@ -113,7 +114,7 @@ def _scan_classes(
             left_terms += _term(criterion, left[k])
             right_terms += _term(criterion, total[k] - left[k])
         wl, offset = left[n_classes], stop - first
-        for i in range(start, end - 1 if missing_left or end == stop else end):
+        for i in range(start, _stop_of_splits(start, end, first, least)):
             row = order[i]
             code = np.int64(y[row])
             before, after = left[code], left[code] + w[row]
@@ -122,13 +123,8 @@ def _scan_classes(
             left[code] = after
             wl += w[row]
             value, high = x[row], _value_after(order, x, i, end)
-            if high <= value:
-                continue
-            n_left = i + 1 - start + offset
-            wr = total[n_classes] - wl
-            if n - n_left < least or wr < light:
-                break
-            if n_left < least or wl < light or _is_left_out(drawn, value, high):
+            wr, n_left = total[n_classes] - wl, i + 1 - start + offset
+            if high <= value or n_left < least or min(wl, wr) < light or _is_left_out(drawn, value, high):
                 continue
             if criterion == ENTROPY:
                 score = left_terms - wl * np.log(wl) + right_terms - wr * np.log(wr)
@@ -144,7 +140,7 @@ def _scan_two_classes(
 ) -> None:
     """Do the same by (1) for two classes: their weights are local variables, where others wait for memory."""
     (order, x), start, stop, y, w = column, place[0], place[1], data.y[0], data.weight
-    n, least, light = stop - start, parameters.min_samples_leaf, parameters.min_weight_leaf
+    least, light = parameters.min_samples_leaf, parameters.min_weight_leaf
     end = _first_missing(order, x, start, stop)
     for missing_left in range(2 if end < stop else 1):
         a, b, wl, first = 0.0, 0.0, 0.0, end if missing_left else stop
@@ -154,7 +150,7 @@ def _scan_two_classes(
             b += weight if is_second else 0.0
             wl += weight
         n_left, high = stop - first, x[order[start]]
-        for i in range(np.uint64(start), np.uint64(end - 1 if missing_left or end == stop else end)):
+        for i in range(np.uint64(start), np.uint64(_stop_of_splits(start, end, first, least))):
             row, value = order[i], high
             weight, is_second = w[row], y[row] > 0.5
             a += 0.0 if is_second else weight
@@ -163,12 +159,8 @@ def _scan_two_classes(
             n_left += 1
             after = i + np.uint64(1)
             high = x[order[after]] if after < np.uint64(end) else np.nan
-            if high <= value:
-                continue
             wr = total[2] - wl
-            if n - n_left < least or wr < light:
-                break
-            if n_left < least or wl < light or _is_left_out(drawn, value, high):
+            if high <= value or n_left < least or min(wl, wr) < light or _is_left_out(drawn, value, high):
                 continue
             rest_a, rest_b = total[0] - a, total[1] - b
             score = (a * a + b * b) / wl + (rest_a * rest_a + rest_b * rest_b) / wr
@@ -182,7 +174,7 @@ def _scan_numbers(
 ) -> None:
     """Find the best threshold of one target by (3) or (4), if it beats `split`."""
     (order, x), start, stop = column, place[0], place[1]
-    y, w, criterion, n = data.y[0], data.weight, parameters.criterion, stop - start
+    y, w, criterion = data.y[0], data.weight, parameters.criterion
     least, light, whole, weight = parameters.min_samples_leaf, parameters.min_weight_leaf, total[0], total[2]
     end = _first_missing(order, x, start, stop)
     for missing_left in range(2 if end < stop else 1):
@@ -190,18 +182,14 @@ def _scan_numbers(
         for i in range(first, stop):
             left += w[order[i]] * y[order[i]]
             wl += w[order[i]]
-        for i in range(start, end - 1 if missing_left or end == stop else end):
+        for i in range(start, _stop_of_splits(start, end, first, least)):
             row = order[i]
             left += w[row] * y[row]
             wl += w[row]
-            value, high = x[row], _value_after(order, x, i, end)
-            if high <= value:
+            value, high, n_left, wr = x[row], _value_after(order, x, i, end), i + 1 - start + stop - first, weight - wl
+            if high <= value or n_left < least or min(wl, wr) < light or _is_left_out(drawn, value, high):
                 continue
-            n_left, right, wr = i + 1 - start + stop - first, whole - left, weight - wl
-            if n - n_left < least or wr < light:
-                break
-            if n_left < least or wl < light or _is_left_out(drawn, value, high):
-                continue
+            right = whole - left
             if criterion == SQUARED:
                 score = left * left / wl + right * right / wr
             elif min(left, right) > _ROUNDING * whole:  # else all targets of a side are 0
@@ -219,23 +207,19 @@ def _scan_outputs(
     """Find the best threshold of several targets by (1) to (4), if it beats `split`."""
     (order, x), start, stop, left = column, place[0], place[1], scratch.left
     y, w, criterion, n_outputs = data.y, data.weight, parameters.criterion, parameters.n_outputs
-    n, last, least, light = stop - start, len(total) - 1, parameters.min_samples_leaf, parameters.min_weight_leaf
+    last, least, light = len(total) - 1, parameters.min_samples_leaf, parameters.min_weight_leaf
     end = _first_missing(order, x, start, stop)
     for missing_left in range(2 if end < stop else 1):
         left[:] = 0.0
         first = end if missing_left else stop
         for i in range(first, stop):
             add_row(left, y, order[i], w[order[i]], criterion)
-        for i in range(start, end - 1 if missing_left or end == stop else end):
+        for i in range(start, _stop_of_splits(start, end, first, least)):
             row = order[i]
             add_row(left, y, row, w[row], criterion)
-            value, high = x[row], _value_after(order, x, i, end)
-            if high <= value:
-                continue
-            n_left = i + 1 - start + stop - first
-            if n - n_left < least or total[last] - left[last] < light:
-                break
-            if n_left < least or left[last] < light or _is_left_out(drawn, value, high):
+            value, high, n_left = x[row], _value_after(order, x, i, end), i + 1 - start + stop - first
+            lighter = min(left[last], total[last] - left[last])
+            if high <= value or n_left < least or lighter < light or _is_left_out(drawn, value, high):
                 continue
             score = score_sides(left, total, criterion, n_outputs)
             if score > split.score:
