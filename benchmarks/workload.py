@@ -6,11 +6,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any, Literal, Protocol
 
 # A call shorter than this is repeated within one measurement.
 SHORTEST_MEASUREMENT = 0.05
+# Seconds before each measurement: threads of BLAS and OpenMP spin for up to 0.2 s after the call of another contender.
+SETTLING = 0.25
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,7 @@ class FitSession:
     def seconds(self, contender: str) -> float:
         work, calls = self._work[contender], self._calls[contender]
         gc.collect()
+        sleep(SETTLING)
         start = perf_counter()
         for _ in range(calls):
             work(self._data)

@@ -11,7 +11,9 @@ from summula.core.data.layout.blocks import aligned, empty_block, inner, is_cano
 from summula.core.data.layout.fixed_order import (
     _row_products,
     column_squares,
+    gathered_columns,
     in_one_order,
+    products_of_columns,
     row_products,
     transposed_product,
 )
@@ -121,6 +123,25 @@ def test_several_vectors_and_squares_have_the_same_bits_in_both_orders(dtype):
         first = function(X, given)
         assert np.array_equal(first, function(np.asfortranarray(X), given))
         np.testing.assert_allclose(first, expected, **rounding)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("n", "count"), [(1, 1), (13, 4), (1_003, 300)])
+def test_gathered_columns_are_those_of_numpy(n, count, dtype):
+    X, shift = RNG.normal(size=(n, 350)).astype(dtype), RNG.normal(size=count)
+    columns = RNG.permutation(350)[:count]
+    for kept in (X, np.asfortranarray(X)):
+        out = empty_block(count, n)
+        gathered_columns(kept, columns, shift, out)
+        assert np.array_equal(out, (X[:, columns] - shift).T)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("repeated", "more"), [(0, 1), (0, 700), (5, 3), (257, 300), (600, 256)])
+def test_products_of_columns_are_those_of_numpy(repeated, more, weighted):
+    A = aligned(RNG.normal(size=(repeated + more, 40)))
+    B = aligned(A[repeated:] * RNG.random(40) if weighted else A[repeated:])
+    np.testing.assert_allclose(products_of_columns(A, B, repeated), A @ B.T, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -13,7 +13,7 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 
 from summula.core.engine import threads
 from summula.core.engine.engine import SerialEngine, ThreadEngine, map_batches, reading_ahead
-from summula.core.engine.threads import inside_pool, one_blas_thread, pool, thread_count
+from summula.core.engine.threads import inside_pool, one_blas_thread, pool, solving, thread_count
 from summula.core.environment import INITIAL_ENVIRONMENT
 
 
@@ -191,6 +191,71 @@ class TestOneBlasThread:
         with one_blas_thread(), one_blas_thread():
             ThreadpoolController().select(user_api="blas").limit(limits=3)
         assert set(blas_threads()) == {3}
+
+    def test_large_solves_have_all_threads_meanwhile(self):
+        with one_blas_thread():
+            with solving(999):
+                assert set(blas_threads()) == {1}
+            with solving(1_000):
+                assert set(blas_threads()) == {2}
+                with one_blas_thread():
+                    assert set(blas_threads()) == {1}
+                assert set(blas_threads()) == {2}
+            assert set(blas_threads()) == {1}
+            with pytest.raises(LookupError), solving(1_000):
+                raise LookupError
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {2}
+
+    def test_large_solves_do_not_lift_the_limit_of_another_thread(self):
+        entered, leave = threading.Event(), threading.Event()
+
+        def hold():
+            with one_blas_thread():
+                entered.set()
+                leave.wait(600)
+
+        other = threading.Thread(target=hold)
+        other.start()
+        entered.wait(600)
+        with one_blas_thread(), solving(1_000):
+            assert set(blas_threads()) == {1}
+        leave.set()
+        other.join()
+        assert set(blas_threads()) == {2}
+
+    def test_the_limit_of_another_thread_ends_that_of_a_large_solve(self):
+        def limited():
+            with one_blas_thread():
+                seen.append(set(blas_threads()))
+
+        seen: list = []
+        with one_blas_thread():
+            with solving(1_000):
+                other = threading.Thread(target=limited)
+                other.start()
+                other.join()
+            assert set(blas_threads()) == {1}
+        assert seen == [{1}]
+        assert set(blas_threads()) == {2}
+
+    def test_blas_has_one_thread_throughout_a_fit(self, monkeypatch):
+        """Its threads keep spinning after a call, beside those of the pool."""
+        from summula.decomposition import FactorAnalysis
+        from summula.decomposition.factors import likelihood
+
+        solved = likelihood.linalg.cho_factor
+        seen = []
+
+        def watched(*given, **options):
+            seen.extend(blas_threads())
+            return solved(*given, **options)
+
+        monkeypatch.setattr(likelihood.linalg, "cho_factor", watched)
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(9_000, 2)) @ rng.normal(size=(2, 20)) + rng.normal(size=(9_000, 20))
+        FactorAnalysis(2).fit(X)
+        assert set(seen) == {1}
 
     def test_a_fit_leaves_blas_as_it_was(self):
         from summula.linear_model import LinearRegression

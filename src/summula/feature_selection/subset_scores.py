@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 from sklearn.model_selection import check_cv
 
-from summula.core.engine.threads import blas_threads_for
 from summula.linear_model.cross_validation.folds import batches_of, combined, grams_of, most_groups
 from summula.linear_model.cross_validation.ridge_errors import FROM_SUMS, SquaredErrors, scores_of
 from summula.linear_model.linear_regression import LinearRegression
@@ -89,8 +88,7 @@ def subset_scores(estimator: Any, X: Any, y: Any, scoring: Any, cv: Any) -> Subs
             return None
         batches = batches_of(splits, source.n_rows, most_groups(d + 1))
         origin = run.origin() if estimator.fit_intercept else np.zeros(d + 1)
-        with blas_threads_for(source.n_rows * d):
-            sums, total = grams_of(run, batches, origin)
+        sums, total = grams_of(run, batches, origin)
         if not total.is_finite():
             return None
         found = []

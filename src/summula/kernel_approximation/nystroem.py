@@ -21,6 +21,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import random_bits, stream_key
+from summula.core.engine.threads import solving
 from summula.core.errors import DataError, warn
 from summula.core.estimator.parameters import Allowed, integer, none, random_state
 from summula.core.estimator.run import Run
@@ -166,11 +167,12 @@ class Nystroem(RandomFeatures):
 
 def _root_of_inverse(K: Array) -> Array:
     """K^(-1/2) on the directions that rows of the basis have; the root is symmetric, so it is the only one."""
-    values, vectors = np.linalg.eigh((K + K.T) / 2)
-    size = np.abs(values)
-    kept = size > _RANK * size.max(initial=0.0)
-    V = vectors[:, kept]
-    return product(aligned(V * (np.sign(values[kept]) / np.sqrt(size[kept]))), aligned(V.T))
+    with solving(len(K)):
+        values, vectors = np.linalg.eigh((K + K.T) / 2)
+        size = np.abs(values)
+        kept = size > _RANK * size.max(initial=0.0)
+        V = vectors[:, kept]
+        return product(aligned(V * (np.sign(values[kept]) / np.sqrt(size[kept]))), aligned(V.T))
 
 
 def _only_function_parameters(model: Any) -> bool:

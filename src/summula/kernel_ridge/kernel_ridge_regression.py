@@ -33,6 +33,7 @@ from sklearn.callback import with_callbacks
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.docstrings import inherit_docs
+from summula.core.engine.threads import solving
 from summula.core.errors import DataError
 from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.parameters import Allowed, array_like, real
@@ -205,7 +206,6 @@ class KernelRidge(Regressor):
     _streaming_alternative: ClassVar[str | None] = (
         "Nystroem or RBFSampler (summula.kernel_approximation) followed by Ridge, which stream"
     )
-    _multiplies_rows = True
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {**KERNEL_SETTINGS, "alpha": (real(0.0), array_like)}
 
     def __init__(
@@ -247,7 +247,8 @@ class KernelRidge(Regressor):
             K: Any
             coef, definite = None, True
             if isinstance(kernel, Linear) and _NARROW * rows.shape[1] <= rows.shape[0]:
-                K, coef = LinearGram(rows), _linear_coefficients(rows, Y, weight, alpha)
+                with solving(rows.shape[0]):
+                    K, coef = LinearGram(rows), _linear_coefficients(rows, Y, weight, alpha)
             if coef is None:
                 if kernel is None:
                     K = np.asarray(rows, np.float64)
@@ -256,12 +257,14 @@ class KernelRidge(Regressor):
                 if not np.isfinite(K.sum()):
                     run.raise_if_not_finite()
                     raise DataError("The kernel has values that are not finite on these rows; scale the columns.")
-                coef, definite = _coefficients(K, Y, weight, alpha, is_given=kernel is None)
+                with solving(rows.shape[0]):
+                    coef, definite = _coefficients(K, Y, weight, alpha, is_given=kernel is None)
             if not np.isfinite(coef).all():
                 run.raise_if_not_finite()
             self.dual_coef_ = coef[:, 0] if run.source.one_target else coef
             self.X_fit_ = rows if hasattr(rows, "indptr") else np.array(rows)
-            primal, gap = objective(K, Y, weight, alpha, coef)
+            with solving(rows.shape[0]):
+                primal, gap = objective(K, Y, weight, alpha, coef)
             kind = "exact" if definite else "stationary"
             self.certificate_ = KernelRidgeCertificate(kind, primal, gap if definite else np.inf, alpha, coef, kernel)
         return self

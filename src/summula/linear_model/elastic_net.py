@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
-from summula.core.engine.threads import blas_threads_for, solving
+from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
@@ -88,15 +88,14 @@ class L1Model(LinearPredictor):
             return run.step()
 
         for j, one in enumerate(found):
-            with solving(run.source.n_features):
-                solutions[j] = minimise_l1(
-                    one.quadratic,
-                    penalty,
-                    start=None if start is None else start[j],
-                    tolerance=relative_gap(self.tol),
-                    max_sweeps=1_000 if self.max_iter is None else self.max_iter,
-                    on_round=offered,
-                )
+            solutions[j] = minimise_l1(
+                one.quadratic,
+                penalty,
+                start=None if start is None else start[j],
+                tolerance=relative_gap(self.tol),
+                max_sweeps=1_000 if self.max_iter is None else self.max_iter,
+                on_round=offered,
+            )
         solved = [one for one in solutions if one is not None]
         self._named(run.source, found, solved, alpha, l1_ratio)
         self._warn_of(solved, self.tol)
@@ -258,7 +257,7 @@ class ElasticNet(MultiOutputMixin, L1Model):
         self
         """
         before = np.atleast_2d(self.coef_).astype(np.float64) if self.warm_start and hasattr(self, "coef_") else None
-        with self._fitting(X, y, sample_weight) as run, blas_threads_for(run.source.n_rows * run.source.n_features):
+        with self._fitting(X, y, sample_weight) as run, one_blas_thread():
             if self.alpha == 0:
                 warn(
                     "With alpha=0, this algorithm does not converge well. You are advised to use the "
@@ -417,13 +416,14 @@ def enet_path(
     _warn_deprecated(alphas, n_alphas)
     source = as_source(Unnamed(), X, y, sample_weight, needs_y=True)
     run = Run(Unnamed(), source)
-    found = quadratics_of(run, fit_intercept=False)
+    with one_blas_thread():
+        found = quadratics_of(run, fit_intercept=False)
     if np.ndim(alphas) == 0:
         grid = alpha_grid(largest_alpha(found, l1_ratio, positive), eps, _number_of_alphas(alphas, n_alphas))
     else:
         grid = np.sort(np.asarray(alphas, np.float64))[::-1]
     penalties = [Penalty.of_ratio(alpha, l1_ratio, positive) for alpha in grid]
-    with solving(source.n_features):
+    with one_blas_thread():
         paths = [
             l1_path(
                 one.quadratic,

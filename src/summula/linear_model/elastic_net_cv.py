@@ -27,7 +27,7 @@ from sklearn.callback import with_callbacks
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import local_engine
-from summula.core.engine.threads import solving
+from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.regressor import check_one_target
@@ -255,7 +255,7 @@ class ElasticNetCV(L1Model):
         -------
         self
         """
-        with self._fitting(X, y, sample_weight) as run:
+        with self._fitting(X, y, sample_weight) as run, one_blas_thread():
             if run.source.n_targets != 1:
                 raise DataError(f"For multi-task outputs, use MultiTask models: {type(self).__name__} has one target.")
             check_one_target(run, y)
@@ -267,12 +267,11 @@ class ElasticNetCV(L1Model):
             ]
             engine = local_engine()
             errors = []
-            with solving(run.source.n_features):
-                for one in engine.map_ordered(
-                    lambda job: folds.errors(job, self.positive, 2 * self.tol, self.max_iter), jobs, n_jobs=self.n_jobs
-                ):
-                    errors.append(one)
-                    run.step()
+            for one in engine.map_ordered(
+                lambda job: folds.errors(job, self.positive, 2 * self.tol, self.max_iter), jobs, n_jobs=self.n_jobs
+            ):
+                errors.append(one)
+                run.step()
             self._choose(ratios, grids, np.reshape(errors, (len(ratios), len(folds.splits), -1)))
             self._solved(run, folds.whole, self.alpha_, self.l1_ratio_)
         return self

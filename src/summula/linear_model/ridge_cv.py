@@ -27,7 +27,6 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from summula.core.docstrings import inherit_docs
-from summula.core.engine.threads import blas_threads_for
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, real
 from summula.core.estimator.run import Run
@@ -200,7 +199,7 @@ class RidgeCV(LeastSquaresModel):
             `groups`, for splitters that use them. With scikit-learn's metadata routing enabled, the metadata requested
             by scorer and splitter.
         """
-        with self._fitting(X, y, sample_weight) as run, blas_threads_for(run.source.n_rows * run.source.n_features):
+        with self._fitting(X, y, sample_weight) as run:
             alphas = self._checked_alphas()
             to_scorer, to_splitter = self._routed(sample_weight, params)
             if "sample_weight" in to_scorer and not run.source.streams:

@@ -2,7 +2,8 @@
 
 One pool per process. Its size is the number of available CPUs (cgroup limits included), capped by `OMP_NUM_THREADS` as
 it was when Summula was imported (joblib and Dask set it for nested workers), `SUMMULA_NUM_THREADS` and `n_jobs`.
-While the pool is busy, BLAS runs on one thread, so that the two levels of parallelism do not oversubscribe the CPUs.
+BLAS runs on one thread while the pool is busy, and throughout a fit: its threads keep spinning for a while after each
+call, and would take the CPUs from the pool. Solves of a thousand unknowns and more use all of its threads.
 Work submitted from inside a pool thread runs inline, since the pool cannot wait for itself.
 """
 
@@ -14,16 +15,15 @@ import itertools
 import math
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 from summula.core.environment import INITIAL_ENVIRONMENT
 
 __all__ = [
     "ONE_THREAD_BELOW",
-    "blas_threads_for",
     "inside_pool",
     "one_blas_thread",
     "pool",
@@ -33,7 +33,6 @@ __all__ = [
 ]
 
 ONE_THREAD_BELOW = 1_000  # unknowns; larger solves use the threads of BLAS
-_FEW_VALUES = 100_000  # on which more threads of BLAS would save nothing
 
 _inside = threading.local()
 _pool: ThreadPoolExecutor | None = None
@@ -139,22 +138,49 @@ class _BlasGuard:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._depth = 0
+        self._by_thread: dict[int, int] = {}  # the depth that each thread contributes
+        self._limited = False
+        self._free_depth = 0  # above 0: the depth at which `suspend` has lifted the limit
         self._libraries: list[_Blas] | None = None
         self._before: list[tuple[_Blas, int]] = []  # libraries that were limited, and the number of threads each had
 
     def enter(self) -> None:
+        me = threading.get_ident()
         with self._lock:
             self._depth += 1
-            if self._depth == 1:
+            self._by_thread[me] = self._by_thread.get(me, 0) + 1
+            if not self._limited:
                 self._limit()
 
     def exit(self) -> None:
+        me = threading.get_ident()
         with self._lock:
             self._depth -= 1
-            if self._depth == 0:
+            self._by_thread[me] = self._by_thread.get(me, 0) - 1
+            if self._depth == self._free_depth:
                 self.restore()
+            if self._depth == 0:
+                self._by_thread.clear()  # (a generator may be closed by another thread than the one that opened it)
+
+    def suspend(self) -> bool:
+        """Give the calling thread all BLAS threads if it alone has set the limit; return whether it did."""
+        with self._lock:
+            alone = self._by_thread.get(threading.get_ident(), 0) == self._depth
+            if not alone or not self._limited or self._free_depth:
+                return False
+            self.restore()
+            self._free_depth = self._depth
+            return True
+
+    def resume(self) -> None:
+        """Set the limit again after `suspend`."""
+        with self._lock:
+            self._free_depth = 0
+            if not self._limited:
+                self._limit()
 
     def _limit(self) -> None:
+        self._limited = True
         libraries = self._find_libraries() if self._libraries is None else self._libraries
         self._before = [(library, threads) for library in libraries if (threads := library.get()) != 1]
         for library, _ in self._before:
@@ -173,7 +199,7 @@ class _BlasGuard:
         for library, threads in self._before:
             if library.get() == 1:
                 library.set(threads)
-        self._before = []
+        self._before, self._limited = [], False
 
 
 _guard = _BlasGuard()
@@ -197,14 +223,19 @@ def one_blas_thread() -> AbstractContextManager[None]:
     return _one_blas_thread
 
 
-def blas_threads_for(values: int) -> AbstractContextManager[None]:
-    """Limit BLAS to one thread during a fit to few values, where setting the limit takes as long as a step."""
-    return one_blas_thread() if values <= _FEW_VALUES else nullcontext()
+@contextmanager
+def _all_blas_threads() -> Iterator[None]:
+    suspended = _guard.suspend()
+    try:
+        yield
+    finally:
+        if suspended:
+            _guard.resume()
 
 
 def solving(size: int) -> AbstractContextManager[None]:
-    """Limit solves of fewer than a thousand unknowns to one BLAS thread, which is faster and reproducible."""
-    return one_blas_thread() if size < ONE_THREAD_BELOW else nullcontext()
+    """Use one BLAS thread for fewer than a thousand unknowns, which is faster and reproducible, else all threads."""
+    return one_blas_thread() if size < ONE_THREAD_BELOW else _all_blas_threads()
 
 
 def _forget_threads_after_fork() -> None:

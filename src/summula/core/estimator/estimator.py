@@ -24,9 +24,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from summula.core.data.factors import Factors
 from summula.core.data.labels import Labels
-from summula.core.data.sources import MemorySource, Source
+from summula.core.data.sources import Source
 from summula.core.engine.engine import watched
-from summula.core.engine.threads import ONE_THREAD_BELOW, blas_threads_for
+from summula.core.engine.threads import ONE_THREAD_BELOW, one_blas_thread
 from summula.core.errors import DataError, TimeLimitError, warn
 from summula.core.estimator.input.validation import as_source, check_fitted, collection_reader
 from summula.core.estimator.parameters import Allowed, check_parameters
@@ -68,8 +68,6 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     _allows_nan: ClassVar[bool] = False
     # Estimators that need their rows in memory name an alternative for files and Dask collections.
     _streaming_alternative: ClassVar[str | None] = None
-    # Whether a fit solves equations with one unknown per row, so that few values may be much work for BLAS.
-    _multiplies_rows: ClassVar[bool] = False
     # A constructor and the names of its parameters.
     _known_parameters: ClassVar[tuple[Any, tuple[str, ...]]]
     # Attributes that are dropped by pickle, copy and save.
@@ -121,10 +119,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 run.source.release()
 
     def _blas_threads(self, source: Source) -> AbstractContextManager[None]:
-        """Limit BLAS once for all of a fit to few values, not in every pass over them."""
-        if self._multiplies_rows or not isinstance(source, MemorySource) or source.n_features >= ONE_THREAD_BELOW:
-            return nullcontext()
-        return blas_threads_for(source.n_rows * source.n_features)
+        """Limit BLAS to one thread during a fit; many columns are left to the parts of the fit (`solving`)."""
+        return nullcontext() if source.n_features >= ONE_THREAD_BELOW else one_blas_thread()
 
     def _keep_or_restore(self, run: Run | None, error: BaseException, before: dict[str, Any]) -> bool:
         """Keep the best model of an interrupted fit, or restore the previous state; return whether one was kept."""

@@ -27,6 +27,9 @@ def dot(a: Array, b: Array, *others: float) -> float:
     """Return sum_j a_j b_j plus the other numbers, rounded once."""
     if len(a) <= _FEW and (total := _dot_of_few(a.tolist(), b.tolist(), others)) is not None:
         return total
+    used = np.flatnonzero((a != 0) & (b != 0))  # of penalised coefficients, few
+    if len(used) < len(a):
+        return dot(a[used], b[used], *others)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         products = a * b
         rests = _rest(a, b, products)
@@ -34,9 +37,6 @@ def dot(a: Array, b: Array, *others: float) -> float:
             total = math.fsum([*products.tolist(), *rests.tolist(), *others])
             if math.isfinite(total):
                 return total
-        used = (a != 0) & (b != 0)
-        if not used.all():
-            return dot(a[used], b[used], *others)
         return float(products.sum() + np.sum(others))  # factors near the overflow threshold cannot be split
 
 

@@ -29,7 +29,6 @@ from sklearn.exceptions import ConvergenceWarning
 from summula.core.data.chunks import Chunk, chunk_rows_for
 from summula.core.data.layout.blocks import empty_block, product
 from summula.core.engine.random import normal, stream_key
-from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import warn
 from summula.core.estimator.run import Run
 from summula.core.numerics.function_sums import FunctionSum
@@ -205,9 +204,8 @@ def leading_axes(
     directions, passes, worst = basis.new_directions(start), 0, np.inf
     while directions.shape[1] and passes < options.max_passes:
         image, count = scatter_product(run, units, directions)
-        with one_blas_thread():
-            basis.add(directions, image)
-            values, Y, U, R = basis.pairs(wanted)
+        basis.add(directions, image)
+        values, Y, U, R = basis.pairs(wanted)
         lengths, passes = np.linalg.norm(R, axis=1), passes + 1
         enough = np.maximum(options.tol * values[: len(R)], _ROUNDING * np.abs(values[0]))
         if len(R) == wanted:
@@ -217,11 +215,10 @@ def leading_axes(
             offer(axes)
             if run.step("block product") or (lengths <= enough).all():
                 break
-        with one_blas_thread():
-            if basis.size + wanted > most:
-                basis.restart(values[: _KEPT * block], Y[:, : _KEPT * block])
-            open_pairs = np.flatnonzero(lengths > enough)
-            directions = basis.new_directions(R[open_pairs[: _pursued(run, len(open_pairs))]])
+        if basis.size + wanted > most:
+            basis.restart(values[: _KEPT * block], Y[:, : _KEPT * block])
+        open_pairs = np.flatnonzero(lengths > enough)
+        directions = basis.new_directions(R[open_pairs[: _pursued(run, len(open_pairs))]])
     if worst > 1e3 * options.tol and passes == options.max_passes:
         warn(
             f"{type(run.estimator).__name__} stopped after {passes} passes with a relative residual of {worst:.1e} "

@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from summula import em
+from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.input.finiteness import raise_if_overflowing
 from summula.core.estimator.run import Run
@@ -72,7 +73,8 @@ def solve(run: Run, problem: Problem, options: Options, offer: Callable[[Axes], 
     n, d = run.source.n_rows, run.source.n_features
     if _suits_krylov(run, options):
         assert options.wanted is not None
-        axes = leading_axes(run, problem, options.wanted, options.krylov, offer)
+        with one_blas_thread():  # throughout, as the passes have it: changing it costs more than it saves
+            axes = leading_axes(run, problem, options.wanted, options.krylov, offer)
         return Found(_with_missing(run, problem, options, offer) if axes is None else axes, None)
     if min(n, d) > _MOST_ALL:
         raise ParameterError(

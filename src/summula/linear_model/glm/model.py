@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 from summula.core.data.frames import frame_library, is_frame, pop_columns
 from summula.core.data.numbers import array_of
 from summula.core.data.training_data import Kept, keep_training, recalled
-from summula.core.engine.threads import blas_threads_for
 from summula.core.errors import CollinearityWarning, DataError, ParameterError, SeparationWarning, warn
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -108,9 +107,8 @@ class GlmModel(LinearScores):
             self._name(fit, dtype)
 
         start = start or self._warm_start(run, problem)
-        with blas_threads_for(run.source.n_rows * run.source.n_features):
-            fit = minimise(run, problem, lambda fit: run.offer(lambda: assign(fit())), start)
-            fit = expected_information(run, problem, fit)
+        fit = minimise(run, problem, lambda fit: run.offer(lambda: assign(fit())), start)
+        fit = expected_information(run, problem, fit)
         assign(fit)
         found = separation_of_fit(run, problem, fit)
         if found is None:

@@ -16,8 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from summula.core.data.layout.blocks import empty_block, inner, product
-from summula.core.data.layout.fixed_order import column_squares, in_one_order, transposed_product
+from summula.core.data.layout.blocks import aligned, empty_block, inner, product
+from summula.core.data.layout.fixed_order import (
+    column_squares,
+    gathered_columns,
+    in_one_order,
+    products_of_columns,
+    transposed_product,
+)
 from summula.core.engine.engine import check_watch
 
 __all__ = ["ColumnQuadratic"]
@@ -152,13 +158,13 @@ class ColumnQuadratic:
             self._columns = np.concatenate([self._columns, new])
             cross = cross - np.outer(self.mean[self._columns], mean)
         else:
-            joined = empty_block(k + len(new), len(self.y)).T  # columns one after the other
+            rows = empty_block(k + len(new), len(self.y))
             if self._Z is not None:
-                joined[:, :k] = self._Z
-            Z = joined[:, k:]
-            np.subtract(self.X[:, new], mean, out=Z)
-            self._columns = np.concatenate([self._columns, new])
-            cross = product(joined.T, self._weighted(Z)) / self.W
+                rows[:k] = self._Z.T
+            gathered_columns(self.X, new, mean, rows[k:])
+            self._columns, joined = np.concatenate([self._columns, new]), rows.T  # columns one after the other
+            weighted = aligned(rows[k:] if self.weight is None else rows[k:] * self.weight)
+            cross = products_of_columns(rows, weighted, k) / self.W
         G = np.empty((k + len(new), k + len(new)))
         G[:k, :k], G[:, k:], G[k:, :k] = self._G, cross, cross[:k].T
         self._Z, self._G = joined, G

@@ -14,7 +14,7 @@ from summula.core.data.frames import frame_library, is_frame, pop_columns
 from summula.core.data.numbers import array_of
 from summula.core.data.sources import Source
 from summula.core.data.training_data import keep_training, recalled
-from summula.core.engine.threads import blas_threads_for, solving
+from summula.core.engine.threads import solving
 from summula.core.errors import AccuracyWarning, CollinearityWarning, DataError, ParameterError, warn
 from summula.core.estimator.additive import AdditiveEstimator
 from summula.core.estimator.run import Run
@@ -131,8 +131,7 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         problem = self._problem(source.n_targets)._replace(dtype=self._returned_in(source.dtype))
         self._keep_training(run, X, y, sample_weight)
         self.__dict__.pop("_squares", None)
-        with blas_threads_for(source.n_rows * source.n_features):
-            fit = solve(run, problem, lambda fit: run.offer(lambda: self._name_results(given, problem, fit)))
+        fit = solve(run, problem, lambda fit: run.offer(lambda: self._name_results(given, problem, fit)))
         self._check_finite(run, fit)
         self._name_results(given, problem, fit)
         if not problem.alpha.any():

@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from summula.core.engine.engine import check_watch
+from summula.core.engine.threads import solving
 from summula.penalties import Penalty
 
 __all__ = [
@@ -259,7 +260,8 @@ def newton_on_face(G: Array, q: Array, v: Array, penalty: Penalty, crossings: in
         H = G[np.ix_(S, S)]
         H.flat[:: len(S) + 1] += b
         here, signs = v[S], np.sign(v[S])
-        L, k = _independent(H)
+        with solving(len(S)):
+            L, k = _independent(H)
         if whole := k == len(S):
             goal, _ = linalg.lapack.dpotrs(L, q[S] - a * signs, lower=1)
             step = goal - here

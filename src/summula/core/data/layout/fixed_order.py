@@ -11,23 +11,33 @@ across them one term of four sums; both read X at the speed of memory.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.layout.blocks import empty_block, product, write_columns
+from summula.core.data.layout.blocks import product, scratch_block, write_columns
 from summula.core.engine.engine import local_engine
 from summula.core.engine.threads import thread_count
 
-__all__ = ["column_products", "column_squares", "in_one_order", "is_contiguous", "row_products", "transposed_product"]
+__all__ = [
+    "column_products",
+    "column_squares",
+    "gathered_columns",
+    "in_one_order",
+    "is_contiguous",
+    "products_of_columns",
+    "row_products",
+    "transposed_product",
+]
 
 Array = NDArray[Any]
 
 _BLOCK_ELEMENTS = 2**18
 _SHARED_ELEMENTS = 2**21  # from which the work is worth handing to several threads
+_MULTIPLIED_COLUMNS = 256  # of a product of matrices that one task computes
 _FEW_ROWS = 2**11  # of the sums in NumPy: their blocks stay in the cache
 
 
@@ -81,14 +91,28 @@ def _sum(X: Array, r: Array, begin: int, end: int, out: Array, squared: bool = F
         sum_along(X.T, r, begin, end, squared, out)
 
 
+def _share(task: Callable[[int, int], None], length: int, values: int, multiple: int = 1) -> None:
+    """Run a task on ranges that make up `length`, as many as the engine has threads; on one range for few values."""
+    engine = local_engine()
+    count = thread_count(getattr(engine, "n_jobs", None)) if values >= _SHARED_ELEMENTS else 1
+    inner = np.linspace(0, length, count + 1)[1:-1].astype(int) // multiple * multiple
+    ranges = list(pairwise([0, *inner.tolist(), length]))
+    for _ in engine.map_ordered(lambda part: task(*part), ranges):
+        pass
+
+
 def _sum_columns(X: Array, r: Array, squared: bool = False) -> NDArray[np.float64]:
     """Compute X'r, or the sums of x_ij^2 r_i, on the threads of the engine."""
-    out, r, engine = np.empty(X.shape[1]), np.ascontiguousarray(r, np.float64), local_engine()
-    count = thread_count(getattr(engine, "n_jobs", None)) if X.size >= _SHARED_ELEMENTS else 1
-    ranges = list(pairwise(np.linspace(0, X.shape[1], count + 1).astype(int).tolist()))
-    for _ in engine.map_ordered(lambda part: _sum(X, r, *part, out, squared), ranges):
-        pass
+    out, r = np.empty(X.shape[1]), np.ascontiguousarray(r, np.float64)
+    _share(lambda begin, end: _sum(X, r, begin, end, out, squared), X.shape[1], X.size)
     return out
+
+
+def _block_product(X: Array, R: Array) -> Array:
+    """Compute X'R from a copy of X as a block."""
+    block = scratch_block("rows of a product", len(X), X.shape[1], X.dtype)
+    write_columns(X, np.zeros(X.shape[1], X.dtype), block)
+    return product(block.T, R.astype(X.dtype, copy=False))
 
 
 def transposed_product(X: Array, R: Array) -> NDArray[np.float64]:
@@ -101,8 +125,10 @@ def transposed_product(X: Array, R: Array) -> NDArray[np.float64]:
     """
     if R.ndim == 2 and R.shape[1] > 1:
         several = np.zeros((X.shape[1], R.shape[1]))
-        for a, block in _blocks(X):
-            several += product(block.T, R[a : a + len(block)].astype(X.dtype, copy=False))
+        step = max(1, _BLOCK_ELEMENTS // max(X.shape[1], 1))
+        for part in local_engine().map_ordered(lambda a: _block_product(X[a : a + step], R[a : a + step]),
+                                               range(0, len(X), step)):  # fmt: skip
+            several += part
         return several
     return _sum_columns(X, R.reshape(-1)).reshape(X.shape[1:] + R.shape[1:])
 
@@ -112,12 +138,38 @@ def column_squares(X: Array, w: Array) -> NDArray[np.float64]:
     return _sum_columns(X, w, squared=True)
 
 
-def _blocks(X: Array) -> Iterator[tuple[int, Array]]:
-    """Copies of some rows at a time, with the number of the first one; each is valid until the next."""
-    n, d = X.shape
-    step = max(1, _BLOCK_ELEMENTS // max(d, 1))
-    memory, zeros = empty_block(min(step, n), d, X.dtype), np.zeros(d, X.dtype)
-    for a in range(0, n, step):
-        block = memory[: min(step, n - a)]
-        write_columns(X[a : a + step], zeros, block)
-        yield a, block
+def gathered_columns(X: Array, columns: NDArray[np.intp], shift: Array, out: Array) -> None:
+    """Write some columns of X, less `shift`, into `out`, of shape (columns, n) in C order, on the engine's threads."""
+    if X.flags.c_contiguous and "numba" in sys.modules:
+        from summula.core.data.layout.fixed_order_kernels import gather_columns
+
+        # (Each value is a cache line of X.)
+        values = 8 * len(X) * len(columns)
+        _share(lambda a, b: gather_columns(X, columns, shift, a, b, out), len(X), values, multiple=8)
+    else:
+        np.subtract(X[:, columns], shift, out=out.T)
+
+
+def products_of_columns(A: Array, B: Array, repeated: int) -> Array:
+    """Compute A B' for blocks A and B, some rows of A at a time, on the threads of the engine.
+
+    From row `repeated` on, A B' is symmetric: the rows of A are those of B, up to weights. The rows of a task do not
+    depend on the number of threads. BLAS uses one thread: its own keep spinning after a call, and would slow down what
+    the threads of the engine do next.
+    """
+    out = np.empty((len(A), len(B)), np.result_type(A, B))
+
+    starts = [*range(0, repeated, _MULTIPLIED_COLUMNS), *range(repeated, len(A), _MULTIPLIED_COLUMNS), len(A)]
+
+    def multiply(rows: tuple[int, int]) -> None:
+        start, stop = rows
+        first = max(start - repeated, 0)
+        out[start:stop, first:] = A[start:stop] @ B[first:].T
+
+    for _ in local_engine().map_ordered(multiply, list(pairwise(starts))):
+        pass
+    same = out[repeated:]
+    for a in range(0, len(same), _MULTIPLIED_COLUMNS):
+        b = a + _MULTIPLIED_COLUMNS
+        same[b:, a:b] = same[a:b, b:].T
+    return out

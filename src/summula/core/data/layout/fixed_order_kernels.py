@@ -1,4 +1,4 @@
-"""The compiled loops of `fixed_order.py`: equation (1), for X in C order and for its transpose in C order.
+"""The compiled loops of `fixed_order.py`: equation (1), for X in C order and for its transpose, and copies of columns.
 
 With `squared` they sum x_ij^2 r_i instead of x_ij r_i.
 """
@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from summula.core.compilation.compile import kernel, row_dtypes
 
-__all__ = ["sum_across", "sum_along", "warmup"]
+__all__ = ["gather_columns", "sum_across", "sum_along", "warmup"]
 
 _COLUMNS = 4_096  # whose four sums stay in the second-level cache
 
@@ -30,22 +30,23 @@ def sum_across(X: Any, r: Any, begin: int, end: int, squared: bool, out: Any) ->
         sums[:, :m] = 0.0
         s0, s1, s2, s3 = sums[0, :m], sums[1, :m], sums[2, :m], sums[3, :m]
         i = 0
-        while i + 4 <= n:
+        while i + 8 <= n:  # of eight rows, so that each sum is loaded and stored once for two of them
             x0, x1, x2, x3 = X[i, first:last], X[i + 1, first:last], X[i + 2, first:last], X[i + 3, first:last]
-            r0, r1, r2, r3 = r[i], r[i + 1], r[i + 2], r[i + 3]
+            x4, x5, x6, x7 = X[i + 4, first:last], X[i + 5, first:last], X[i + 6, first:last], X[i + 7, first:last]
+            r0, r1, r2, r3, r4, r5, r6, r7 = r[i], r[i + 1], r[i + 2], r[i + 3], r[i + 4], r[i + 5], r[i + 6], r[i + 7]
             if squared:
                 for j in range(m):
-                    s0[j] += np.float64(x0[j]) * x0[j] * r0
-                    s1[j] += np.float64(x1[j]) * x1[j] * r1
-                    s2[j] += np.float64(x2[j]) * x2[j] * r2
-                    s3[j] += np.float64(x3[j]) * x3[j] * r3
+                    s0[j] = (s0[j] + np.float64(x0[j]) * x0[j] * r0) + np.float64(x4[j]) * x4[j] * r4
+                    s1[j] = (s1[j] + np.float64(x1[j]) * x1[j] * r1) + np.float64(x5[j]) * x5[j] * r5
+                    s2[j] = (s2[j] + np.float64(x2[j]) * x2[j] * r2) + np.float64(x6[j]) * x6[j] * r6
+                    s3[j] = (s3[j] + np.float64(x3[j]) * x3[j] * r3) + np.float64(x7[j]) * x7[j] * r7
             else:
                 for j in range(m):
-                    s0[j] += x0[j] * r0
-                    s1[j] += x1[j] * r1
-                    s2[j] += x2[j] * r2
-                    s3[j] += x3[j] * r3
-            i += 4
+                    s0[j] = (s0[j] + x0[j] * r0) + x4[j] * r4
+                    s1[j] = (s1[j] + x1[j] * r1) + x5[j] * r5
+                    s2[j] = (s2[j] + x2[j] * r2) + x6[j] * r6
+                    s3[j] = (s3[j] + x3[j] * r3) + x7[j] * r7
+            i += 8
         while i < n:
             s, x0, r0 = sums[i % 4, :m], X[i, first:last], r[i]
             for j in range(m):
@@ -130,8 +131,23 @@ def sum_along(Z: Any, r: Any, begin: int, end: int, squared: bool, out: Any) -> 
             out[j + k] = (s[0] + s[1]) + (s[2] + s[3])
 
 
+@kernel
+def gather_columns(X: Any, columns: Any, shift: Any, begin: int, end: int, out: Any) -> None:
+    """Write rows `begin` to `end` of some columns of X, less `shift`, into `out`, of shape (columns, n) in C order.
+
+    Eight rows at a time, which are neighbours in `out`.
+    """
+    for first in range(begin, end, 8):
+        last = min(first + 8, end)
+        for k in range(len(columns)):
+            j, by, target = np.uint64(columns[k]), shift[k], out[k]
+            for i in range(first, last):
+                target[i] = X[i, j] - by
+
+
 def warmup() -> None:
     """Compile for the usual types."""
     for dtype in row_dtypes():
+        gather_columns(np.zeros((1, 1), dtype), np.zeros(1, np.intp), np.zeros(1), 0, 1, np.zeros((1, 1)))
         sum_across(np.zeros((1, 1), dtype), np.zeros(1), 0, 1, False, np.zeros(1))
         sum_along(np.zeros((1, 1), dtype), np.zeros(1), 0, 1, False, np.zeros(1))
