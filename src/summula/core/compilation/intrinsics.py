@@ -15,6 +15,8 @@ from numba import types
 from numba.extending import intrinsic
 
 __all__ = [
+    "any_of_32_at_most",
+    "any_of_64_at_most",
     "compare_exchange",
     "cpu_relax",
     "emit_prefetch",
@@ -68,6 +70,35 @@ def maximum(typing: Any, a: Any, b: Any) -> Any:
 def minimum(typing: Any, a: Any, b: Any) -> Any:
     """Return the smaller of two doubles that are not NaN; a loop over it uses vector instructions."""
     return _extreme("llvm.minnum")
+
+
+def _any_at_most(count: int) -> Any:
+    @_define
+    def any_at_most(typing: Any, array: Any, index: Any, limit: Any) -> Any:
+        """Return whether any of `count` elements from an index on is at most a limit: one comparison per vector."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            number, size = (ir.DoubleType(), 8) if signature.args[2] == types.float64 else (ir.FloatType(), 4)
+            vector, lanes = ir.VectorType(number, _LANES), range(_LANES)
+            pointer = builder.bitcast(_element(context, builder, signature.args[0], *args[:2]), vector.as_pointer())
+            limits = ir.Constant(vector, ir.Undefined)
+            for k in lanes:
+                limits = builder.insert_element(limits, args[2], _I32(k))
+            found = ir.Constant(ir.VectorType(ir.IntType(1), _LANES), [0] * _LANES)
+            for k in range(count // _LANES):
+                values = builder.load(builder.gep(pointer, [_I32(k)]), align=size)
+                found = builder.or_(found, builder.fcmp_ordered("<=", values, limits))
+            mask = ir.IntType(_LANES)
+            return builder.icmp_unsigned("!=", builder.bitcast(found, mask), mask(0))
+
+        return types.boolean(array, types.intp, array.dtype), generate
+
+    return any_at_most
+
+
+_LANES = 16
+any_of_32_at_most: Any = _any_at_most(32)
+any_of_64_at_most: Any = _any_at_most(64)
 
 
 @_define

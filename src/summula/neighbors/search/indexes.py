@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from summula.core.data.layout.blocks import aligned, empty_block, scratch_block
+from summula.core.engine.engine import local_engine
 from summula.neighbors.search import kernels
 from summula.neighbors.search.base import MetricIndex, Neighbors, SearchIndex
 from summula.neighbors.search.metrics import Metric, PairwiseMetric
@@ -48,10 +49,12 @@ _TREE_COLUMNS = 15  # up to which a tree is tried
 _SURE_COLUMNS = 8  # up to which it is faster than products whatever the rows are like
 _PROBES, _PROBED = 24, 6  # queries that tell, and their neighbours
 _LEAF_COST = 10  # time per leaf and column of a tree, in those of a product per row
-_QUERIES = 512  # rows that are multiplied at once
-_TILE = 1_024  # training rows that they are multiplied with
+_QUERIES = 1_024  # rows that are multiplied at once
+_TILE = 512  # training rows that they are multiplied with
 _STEP = 2**22  # values that a kernel looks at before it returns, so that Ctrl-C works
 _GROWN = 2**21  # rows that `grow_tree` looks at before it returns
+_SUBTREES = 8  # that threads share
+_SHARED_ROWS = 2**14  # from which they do
 _SORTED_QUERIES = 64  # from which the order of queries matters to the cache
 _SEARCHED = 256  # queries per call of `search_tree`
 _PRODUCT_ROWS = 256  # training rows from which scores are worth their while
@@ -73,10 +76,8 @@ class BlockIndex(MetricIndex):
         n, d = X.shape
         size = -(-n // kernels.BLOCK)
         members, boxes = np.arange(n), np.zeros((2 * size - 1 if tree else 0, 2, d))
-        nodes, top = kernels.Scratch.empty().nodes, int(tree)
-        nodes[0] = 0, 0, size
-        while top:
-            top = kernels.grow_tree(X, members, boxes, nodes, top, _GROWN)
+        if tree:
+            _grow(X, members, boxes, size)
         padded = np.zeros((size * kernels.BLOCK, d))
         padded[:n] = X[members] if tree else X
         values = np.ascontiguousarray(padded.reshape(size, kernels.BLOCK, d).transpose(0, 2, 1))
@@ -200,6 +201,25 @@ class ProductIndex(MetricIndex):
         left[:, d + 1] = np.sqrt(np.where(is_far, 0.0, squares))
         squares[is_far] = -np.inf
         return left, squares
+
+
+def _grow(X: Array, members: Array, boxes: Array, size: int) -> None:
+    """Split the rows into the `size` leaves of a tree: the first levels node by node, then whole subtrees at a time."""
+    engine = local_engine()
+
+    def split(node: Array, budget: int = 1) -> Array:
+        nodes = kernels.Scratch.empty().nodes
+        nodes[0] = node
+        top = kernels.grow_tree(X, members, boxes, nodes, 1, budget)
+        while top and budget > 1:
+            top = kernels.grow_tree(X, members, boxes, nodes, top, budget)
+        return np.array(nodes[:top])
+
+    level = np.array([[0, 0, size]])
+    while 0 < len(level) < _SUBTREES and len(X) >= _SHARED_ROWS:
+        level = np.concatenate(list(engine.map_ordered(split, list(level))))
+    for _ in engine.map_ordered(lambda node: split(node, _GROWN), list(level)):
+        pass
 
 
 def _squares(Z: Array) -> Array:

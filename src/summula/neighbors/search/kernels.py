@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from summula.core.compilation.compile import internal_kernel, non_allocating_kernel
+from summula.core.compilation.intrinsics import any_of_32_at_most, any_of_64_at_most
 
 __all__ = [
     "BLOCK",
@@ -162,10 +163,7 @@ def _offer_block(blocks: Any, b: int, x: Any, metric: Any, sums: Any, V: Any, I:
         _block_squares(blocks.values[b], x, sums)
     else:
         _block_values(blocks.values[b], x, metric[0], metric[1], sums)
-    worst, hits = V[0], 0
-    for i in range(BLOCK):
-        hits += sums[i] <= worst
-    if hits == 0:
+    if not any_of_32_at_most(sums, 0, V[0]):
         return
     first = b * BLOCK
     left = len(blocks.members) - first
@@ -351,16 +349,13 @@ def offer_tile(scores: Any, first: int, rows: Any, X: Any, squares: Any, scale: 
     """Offer the rows from `first` on whose score is below the threshold of a query."""
     n = scores.shape[1]
     for q in range(len(X)):
-        limit = _threshold(V[q, 0], squares[q], scale)
+        limit, row = _threshold(V[q, 0], squares[q], scale), scores[q]
         for a in range(0, n, _GROUP):
             b = a + _GROUP if a + _GROUP < n else n
-            hits = 0
-            for j in range(a, b):
-                hits += scores[q, j] <= limit
-            if hits == 0:
+            if b - a == _GROUP and not any_of_64_at_most(row, a, limit):
                 continue
             for j in range(a, b):
-                if scores[q, j] <= limit:
+                if row[j] <= limit:
                     s = 0.0
                     for c in range(X.shape[1]):
                         t = rows[first + j, c] - X[q, c]
