@@ -35,7 +35,23 @@ from summula.core.compilation.compile import (
 from summula.core.compilation.intrinsics import prefetch
 from summula.core.engine.random_kernels import shuffle
 from summula.linear_model.sgd.rows import Buffer
-from summula.linear_model.sgd.rule import DUE, ONE_BUFFER, SCALE, SCALES, Epochs, Rule, State
+from summula.linear_model.sgd.rule import (
+    AVERAGED,
+    DUE,
+    ETA,
+    INTERCEPT,
+    INTERCEPTS,
+    LOSS,
+    ONE_BUFFER,
+    PENALTY,
+    SCALE,
+    SCALES,
+    STEPS,
+    UPDATES,
+    Epochs,
+    Rule,
+    State,
+)
 from summula.losses.kernels import loss_of_score, slope_of_score
 
 __all__ = [
@@ -225,6 +241,91 @@ def _given(values: Array) -> Array | None:
     return values if len(values) else None
 
 
+@internal_kernel
+def _order_rows(order: Array, epochs: Epochs, number: int) -> None:
+    """Write the order of an epoch over all rows; a buffer comes with its order."""
+    if len(epochs.trace) > 0:
+        for i in range(len(order)):
+            order[i] = i
+        if epochs.shuffle:
+            shuffle(epochs.seed, epochs.first + number, 1, order)
+
+
+@internal_kernel
+def _apply_l1_to_row(indices: Array, first: int, last: int, numbers: Array, v: Array, a: Any, q: Array) -> float:
+    """Equation (2) for the columns of a CSR row; returns by how much |v|^2 has grown."""
+    return _pay(last - first, indices[first:last], numbers[DUE], numbers[SCALE], numbers[SCALES], v, a, q)
+
+
+@internal_kernel
+def _apply_l1(numbers: Array, v: Array, a: Any, q: Array) -> float:
+    """Equation (2) for all columns; returns by how much |v|^2 has grown."""
+    return _pay(len(v), None, numbers[DUE], numbers[SCALE], numbers[SCALES], v, a, q)
+
+
+@internal_kernel
+def _coded_target(rule: Rule, y: Array, weight: Array, i: int) -> Any:
+    """Return the target of a row, 1 or -1 for classes, and its weight."""
+    target, share = y[i], 1.0
+    if rule.positive >= 0.0:
+        inside = target == rule.positive
+        target, share = (1.0, rule.inside) if inside else (-1.0, rule.outside)
+    if len(weight) > 0:
+        share *= weight[i]
+    return target, share
+
+
+@internal_kernel
+def _step_of_row(
+    rule: Rule, target: float, p: float, eta: float, data: Array, first: int, last: int, numbers: Array
+) -> float:
+    """Return the step of a row with score p, and add its loss to the sum of losses."""
+    slope = slope_of_score(rule.loss, rule.bend, target, p)
+    if rule.judged or rule.schedule >= 3:
+        value = loss_of_score(rule.loss, rule.bend, target, p)
+        numbers[LOSS] += value
+        if rule.schedule >= 3:
+            return _passive_aggressive(rule, value, slope, _square(data[first:last]))
+    slope = -_STEEPEST if slope < -_STEEPEST else slope
+    return -eta * (_STEEPEST if slope > _STEEPEST else slope)
+
+
+@internal_kernel
+def _shrink(rule: Rule, size: int, square: float, numbers: Array, v: Array, a: Any) -> float:
+    """Equation (3) with the penalty of the batch; returns |v|^2."""
+    if rule.l2 > 0.0:
+        scale = numbers[SCALE]
+        if rule.judged and rule.schedule < 3:
+            numbers[PENALTY] += size * 0.5 * rule.l2 * scale * scale * square
+        shrinkage = 1.0 - numbers[ETA] * rule.l2
+        scale *= shrinkage if shrinkage > 0.0 else 0.0
+        if scale < _SMALLEST_SCALE:
+            square = _fold_scale(scale, numbers[SCALES], v, a)
+            scale, numbers[SCALES] = 1.0, 0.0
+        numbers[SCALE] = scale
+    return square
+
+
+@internal_kernel
+def _end_epoch(rule: Rule, epochs: Epochs, done: int, n: int, numbers: Array, v: Array, a: Any, q: Any) -> bool:
+    """Bring the penalties and the trace of an epoch up to date; return whether it was clean."""
+    clean = False
+    if q is not None and rule.schedule < 3:
+        # Columns that no row has touched are behind: all are brought up to date, so that the final penalty counts.
+        _apply_l1(numbers, v, a, q)
+        for k in range(len(v)):
+            numbers[PENALTY] += n * rule.l1 * numbers[SCALE] * abs(v[k])
+    if len(epochs.trace) > 0:
+        epochs.trace[done, 0], epochs.trace[done, 1] = numbers[LOSS] + numbers[PENALTY], numbers[UPDATES]
+        clean = numbers[UPDATES] == 0.0 and epochs.clean > 0
+        numbers[LOSS] = numbers[PENALTY] = numbers[UPDATES] = 0.0
+        if q is not None:
+            _apply_l1(numbers, v, a, q)
+        _fold_scale(numbers[SCALE], numbers[SCALES], v, a)
+        numbers[SCALE], numbers[SCALES] = 1.0, 0.0
+    return clean
+
+
 @non_allocating_kernel
 def descend_rows(
     data: Array,
@@ -246,104 +347,59 @@ def descend_rows(
     """
     order, steps = order_and_steps
     v, numbers = weights_and_numbers
-    weighted = len(weight) > 0
     n, done, clean = len(order), 0, False
     while True:
-        if len(epochs.trace) > 0:
-            for i in range(n):
-                order[i] = i
-            if epochs.shuffle:
-                shuffle(epochs.seed, epochs.first + done, 1, order)
-        scale, b, t, eta = numbers[0], numbers[1], numbers[2], numbers[3]
-        losses, penalties, updates = numbers[4], numbers[5], numbers[6]
-        due, scales, intercepts, averaged = numbers[7], numbers[8], numbers[9], numbers[10]
+        _order_rows(order, epochs, done)
         square = _square(v)
         for at in range(0, n, rule.batch):
             size = rule.batch if rule.batch < n - at else n - at
             part = 1.0 / size if size > 1 else 1.0
-            eta = _learning_rate(rule, t, eta)
+            eta = numbers[ETA] = _learning_rate(rule, numbers[STEPS], numbers[ETA])
             for r in range(size):
                 i = order[at + r]
                 if at + r + _AHEAD < n:
                     _prefetch_later(data, indices, starts, width, order[at + r + _AHEAD])
                 if indices is None:
-                    p = scale * _dot(data[i * width : (i + 1) * width], v) + b
+                    first, last = i * width, (i + 1) * width
+                    p = numbers[SCALE] * _dot(data[first:last], v) + numbers[INTERCEPT]
                 else:
+                    first, last = starts[i], starts[i + 1]
                     if q is not None:
-                        columns = indices[starts[i] : starts[i + 1]]
-                        square += _pay(len(columns), columns, due, scale, scales, v, a, q)
-                    p = scale * _sparse_dot(data, indices, starts[i], starts[i + 1], v) + b
-                target, share = y[i], 1.0
-                if rule.positive >= 0.0:
-                    inside = target == rule.positive
-                    target, share = (1.0, rule.inside) if inside else (-1.0, rule.outside)
-                if weighted:
-                    share *= weight[i]
-                slope = slope_of_score(rule.loss, rule.bend, target, p)
-                value = loss_of_score(rule.loss, rule.bend, target, p) if rule.judged or rule.schedule >= 3 else 0.0
-                losses += value
-                if rule.schedule >= 3:
-                    first, last = (i * width, (i + 1) * width) if indices is None else (starts[i], starts[i + 1])
-                    step = _passive_aggressive(rule, value, slope, _square(data[first:last]))
-                else:
-                    slope = -_STEEPEST if slope < -_STEEPEST else slope
-                    step = -eta * (_STEEPEST if slope > _STEEPEST else slope)
-                steps[r] = share * step * part
-                if steps[r] != 0.0:
-                    updates += 1.0
-            if rule.judged and rule.l2 > 0.0 and rule.schedule < 3:
-                penalties += size * 0.5 * rule.l2 * scale * scale * square
-            if rule.l2 > 0.0:
-                shrinkage = 1.0 - eta * rule.l2
-                scale *= shrinkage if shrinkage > 0.0 else 0.0
-                if scale < _SMALLEST_SCALE:
-                    square = _fold_scale(scale, scales, v, a)
-                    scale, scales = 1.0, 0.0
+                        square += _apply_l1_to_row(indices, first, last, numbers, v, a, q)
+                    p = numbers[SCALE] * _sparse_dot(data, indices, first, last, v) + numbers[INTERCEPT]
+                target, share = _coded_target(rule, y, weight, i)
+                steps[r] = share * _step_of_row(rule, target, p, eta, data, first, last, numbers) * part
+            square = _shrink(rule, size, square, numbers, v, a)
             for r in range(size):
+                i, step, scales = order[at + r], steps[r] / numbers[SCALE], numbers[SCALES]
                 if steps[r] == 0.0:
                     continue
-                i = order[at + r]
+                numbers[UPDATES] += 1.0
                 if indices is None:
-                    square += _add(data[i * width : (i + 1) * width], None, steps[r] / scale, scales, v, a, rule.judged)
+                    square += _add(data[i * width : (i + 1) * width], None, step, scales, v, a, rule.judged)
                 elif rule.judged or a is not None:
                     x, columns = data[starts[i] : starts[i + 1]], indices[starts[i] : starts[i + 1]]
-                    square += _add(x, columns, steps[r] / scale, scales, v, a, rule.judged)
+                    square += _add(x, columns, step, scales, v, a, rule.judged)
                 else:
-                    _sparse_add(data, indices, starts[i], starts[i + 1], steps[r] / scale, v)
+                    _sparse_add(data, indices, starts[i], starts[i + 1], step, v)
                 if rule.intercept:
-                    b += steps[r]
-            if a is not None and t >= rule.average:
-                scales += scale
-                intercepts += b
-                averaged += 1.0
+                    numbers[INTERCEPT] += steps[r]
+            if a is not None and numbers[STEPS] >= rule.average:
+                numbers[SCALES] += numbers[SCALE]
+                numbers[INTERCEPTS] += numbers[INTERCEPT]
+                numbers[AVERAGED] += 1.0
             if q is not None:
-                due += eta * rule.l1
-                for r in range(size):
-                    i = order[at + r]
-                    if indices is not None:
-                        columns = indices[starts[i] : starts[i + 1]]
-                        square += _pay(len(columns), columns, due, scale, scales, v, a, q)
-                    elif r == 0:  # one row touches every column
-                        square += _pay(width, None, due, scale, scales, v, a, q)
-            t += 1.0
-        if q is not None and rule.schedule < 3:
-            # Columns that were not looked at owe a part of it; so all pay, and what the penalty is in the end counts.
-            _pay(len(v), None, due, scale, scales, v, a, q)
-            for k in range(len(v)):
-                penalties += n * rule.l1 * scale * abs(v[k])
-        if len(epochs.trace) > 0:
-            epochs.trace[done, 0], epochs.trace[done, 1] = losses + penalties, updates
-            clean = updates == 0.0 and epochs.clean > 0
-            losses = penalties = updates = 0.0
-            if q is not None:
-                _pay(len(v), None, due, scale, scales, v, a, q)
-            _fold_scale(scale, scales, v, a)
-            scale, scales = 1.0, 0.0
-        numbers[0], numbers[1], numbers[2], numbers[3] = scale, b, t, eta
-        numbers[4], numbers[5], numbers[6] = losses, penalties, updates
-        numbers[7], numbers[8], numbers[9], numbers[10] = due, scales, intercepts, averaged
+                numbers[DUE] += eta * rule.l1
+                if indices is None:  # one row touches every column
+                    square += _apply_l1(numbers, v, a, q)
+                else:
+                    for r in range(size):
+                        i = order[at + r]
+                        square += _apply_l1_to_row(indices, starts[i], starts[i + 1], numbers, v, a, q)
+            numbers[STEPS] += 1.0
+        clean = _end_epoch(rule, epochs, done, n, numbers, v, a, q)
         done += 1
-        if done >= len(epochs.trace) or clean or not _is_finite(b, v):
+        if done >= len(epochs.trace) or clean or not _is_finite(numbers[INTERCEPT], v):
             return done
 
 
