@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from summula import losses
 from summula.core.numerics.exponentials import exponential, sigmoid
 from summula.ensemble.histogram.boosting_kernels import binary_slopes, softmax_slopes
-from summula.losses import score_losses
+from summula.losses import Logistic, Multinomial, score_losses
 
 __all__ = ["LOSSES", "Binary", "Loss", "Multiclass", "Pinball", "weighted_quantile"]
 
@@ -87,8 +88,8 @@ class Squared(Loss):
 
     def block(self, y: Array, z: Array) -> Block:
         """See the table in the module docstring."""
-        g = z[0] - y
-        return Block(0.5 * g * g, g[None], None)
+        value, slope, _ = losses.Squared().derivatives(y, z[0])
+        return Block(value, slope[None], None)
 
     def start(self, y: Array, weight: Array | None) -> Array:
         """Return the mean."""
@@ -166,8 +167,8 @@ class Binary(Loss):
 
     def block(self, y: Array, z: Array) -> Block:
         """See the table in the module docstring."""
-        s = sigmoid(np.ascontiguousarray(z[0], np.float64))
-        return Block(s.tail + np.maximum(z[0], 0.0) - y * z[0], (s.p - y)[None], s.spread[None])
+        value, slope, spread = Logistic().derivatives(y.astype(np.float64), np.ascontiguousarray(z[0], np.float64))
+        return Block(value, slope[None], spread[None])
 
     def slopes(self, rows: Any, g: Array, h: Array, start: int, stop: int) -> tuple[float, Array]:
         """See `boosting_kernels`."""
@@ -195,15 +196,8 @@ class Multiclass(Loss):
 
     def block(self, y: Array, z: Array) -> Block:
         """See the table in the module docstring."""
-        top = z.max(axis=0)
-        e = exponential((z - top).ravel()).reshape(z.shape)
-        total = e.sum(axis=0)
-        p = e / total
-        curvature = p * (1.0 - p)
-        at, rows = y.astype(np.intp), np.arange(len(y))
-        values = np.log(total) + top - z[at, rows]
-        p[at, rows] -= 1.0
-        return Block(values, p, curvature)
+        value, slope, spread = Multinomial(self.scores).derivatives(y, z.T)
+        return Block(value, slope.T, spread.T)
 
     def slopes(self, rows: Any, g: Array, h: Array, start: int, stop: int) -> tuple[float, Array]:
         """See `boosting_kernels`."""

@@ -252,13 +252,13 @@ def _order_rows(order: Array, epochs: Epochs, number: int) -> None:
 
 
 @internal_kernel
-def _apply_l1_to_row(indices: Array, first: int, last: int, numbers: Array, v: Array, a: Any, q: Array) -> float:
+def _apply_l1_to_row(indices: Array, first: int, last: int, numbers: Array, v: Array, a: Any, q: Array) -> Any:
     """Equation (2) for the columns of a CSR row; returns by how much |v|^2 has grown."""
     return _pay(last - first, indices[first:last], numbers[DUE], numbers[SCALE], numbers[SCALES], v, a, q)
 
 
 @internal_kernel
-def _apply_l1(numbers: Array, v: Array, a: Any, q: Array) -> float:
+def _apply_l1(numbers: Array, v: Array, a: Any, q: Array) -> Any:
     """Equation (2) for all columns; returns by how much |v|^2 has grown."""
     return _pay(len(v), None, numbers[DUE], numbers[SCALE], numbers[SCALES], v, a, q)
 
@@ -278,7 +278,7 @@ def _coded_target(rule: Rule, y: Array, weight: Array, i: int) -> Any:
 @internal_kernel
 def _step_of_row(
     rule: Rule, target: float, p: float, eta: float, data: Array, first: int, last: int, numbers: Array
-) -> float:
+) -> Any:
     """Return the step of a row with score p, and add its loss to the sum of losses."""
     slope = slope_of_score(rule.loss, rule.bend, target, p)
     if rule.judged or rule.schedule >= 3:
@@ -291,7 +291,7 @@ def _step_of_row(
 
 
 @internal_kernel
-def _shrink(rule: Rule, size: int, square: float, numbers: Array, v: Array, a: Any) -> float:
+def _shrink(rule: Rule, size: int, square: float, numbers: Array, v: Array, a: Any) -> Any:
     """Equation (3) with the penalty of the batch; returns |v|^2."""
     if rule.l2 > 0.0:
         scale = numbers[SCALE]
