@@ -24,6 +24,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from summula.core.data.sparse_format import check_sparse
 from summula.core.errors import ParameterError
 from summula.feature_selection.subset_scores import subset_scores
 from summula.model_selection.cross_validation import cross_val_score
@@ -116,6 +117,7 @@ class SequentialFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator
         self
         """
         self._check_parameters(params)
+        check_sparse(X)
         X = validate_data(
             self,
             X,

@@ -401,7 +401,9 @@ class RidgeCV(LeastSquaresModel):
             if choice.results is not None:
                 self.cv_results_ = choice.results
 
-        name(solve(run, problem, lambda fit: run.offer(lambda: name(fit)), choice.gram))
+        fit = solve(run, problem, lambda fit: run.offer(lambda: name(fit)), choice.gram)
+        self._check_finite(run, fit)
+        name(fit)
 
     def _refuse_summary(self) -> None:
         from sklearn.utils.validation import check_is_fitted

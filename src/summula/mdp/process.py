@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from summula.core.data.sparse_format import check_sparse
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, number_or_nan, real
 
@@ -125,6 +126,8 @@ def _discount(discount: Any) -> float:
 
 def _stacked(given: Any, name: str) -> Any:
     """Return a new CSR matrix of shape (S A, S) without duplicates from any of the accepted forms."""
+    for one in given if isinstance(given, list | tuple) else [given]:
+        check_sparse(one, name)
     if sparse.issparse(given):
         matrix = sparse.csr_matrix(given, dtype=np.float64, copy=True)
     elif isinstance(given, list | tuple) and given and all(sparse.issparse(one) for one in given):

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 from summula.core.data.scan import Scan
+from summula.core.data.sparse_format import check_sparse
 from summula.core.errors import DataError
 
 __all__ = ["check_rows_in_memory", "count_rows", "indexable", "take_rows"]
 
 
 def check_rows_in_memory(X: Any, y: Any = None) -> None:
-    """Raise for scans, names of columns and Dask collections."""
+    """Raise for scans, names of columns, Dask collections, and sparse matrices with damaged indices."""
+    check_sparse(X)
     for what, values in (("X", X), ("y", y)):
         if isinstance(values, Scan | str):
             given = "the name of a column" if isinstance(values, str) else "a scan"

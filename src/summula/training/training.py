@@ -105,7 +105,7 @@ def train(
         metric=metric,
         costs=costs,
         delta=delta,
-        seed=int(random_state),
+        seed=_seed(random_state),
         task=task,
         holdout=holdout,
         groups=None if groups is None else _column_name("groups", groups),
@@ -118,6 +118,12 @@ def train(
     listener = _PythonListener(progress)
     table = open_data(data, listener.remark)
     return run(request, check_request(request, table), listener)
+
+
+def _seed(given: Any) -> int:
+    if not isinstance(given, Integral) or isinstance(given, bool) or not 0 <= int(given) < 2**32:
+        raise ParameterError(f"random_state={given!r} is not a seed; give a whole number from 0 to {2**32 - 1}.")
+    return int(given)
 
 
 def _seconds(given: Any) -> float:

@@ -142,8 +142,10 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         return dtype
 
     def _check_finite(self, run: Run, fit: Fit) -> None:
-        """Raise if a column is so small that its coefficient overflows."""
+        """Raise if the target is so large, or a column so small, that a coefficient overflows."""
         if not (finite := np.isfinite(fit.coef)).all():
+            if not np.isfinite(fit.tss).all():
+                raise DataError("y has values so large that their squares overflow; rescale the target first.")
             bad = int(np.flatnonzero(~finite.all(axis=1))[0])
             raise DataError(
                 f"{run.source.column(bad)} has values so small, relative to the target, that its coefficient "

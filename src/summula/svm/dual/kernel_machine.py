@@ -59,6 +59,7 @@ _MANY_STEPS = 2_000_000  # the same for kernels whose features may be as many as
 _MOST_STEPS = 10_000_000  # where that fails, at least: then the fit ends there, with a warning
 _MOST_STEP_WORK = 10**10  # steps times variables, which allows more steps for fewer than a thousand variables
 _MOST_WORK = 3e11  # values added up in steps and rows of the kernel: some ten minutes on two processors
+_MOST_WEIGHT = 1e150
 _TRIED = 256  # rows on which kernels that may not be positive semidefinite are tried
 
 _kernel_or_function = Allowed(callable, "a callable")
@@ -195,6 +196,10 @@ class KernelMachine(RowwiseEstimator):
         if not np.isfinite(total):
             run.raise_if_not_finite()
         weight = chunk.weights
+        if float(weight.max(initial=0.0)) > _MOST_WEIGHT:
+            raise DataError(
+                f"A sample weight of {weight.max():.3g} times C overflows in squares; divide the weights by their mean."
+            )
         if self.kernel == "precomputed" and chunk.is_sparse:
             raise ParameterError("Sparse precomputed kernels are not supported; give the matrix dense: X.toarray().")
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:

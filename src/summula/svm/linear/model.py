@@ -114,7 +114,14 @@ class LinearMachine(Estimator):
                 rest = [_unfitted(run, one, p) for one in problems[k + 1 :]]
                 self._name([*fits[:k], fit, *rest], problems, run)
 
-            fits.append(solver(run, problem, offer))
+            try:
+                with np.errstate(invalid="ignore"):
+                    fits.append(solver(run, problem, offer))
+            except np.linalg.LinAlgError:
+                raise DataError(
+                    "Products of rows, targets and weights overflow; scale the columns and y, "
+                    "and divide the weights by their mean."
+                ) from None
         self._name(fits, problems, run)
         if not all(fit.is_confirmed for fit in fits):
             self.certificate_ = self.certificate_.rounded_outward(run.source)

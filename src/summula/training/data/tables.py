@@ -80,7 +80,7 @@ def _arrow_table(frame: Any) -> Any:
 
     try:
         table = opened(frame).to_arrow()
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise DataError(f"The frame cannot be read ({error}); give each column values of one type.") from None
     return table.drop_columns([name for name in table.column_names if name.startswith("__index_level_")])
 

@@ -198,6 +198,9 @@ def _checked_length(targets: Array, n_rows: int) -> Array:
     return targets
 
 
+_WEIGHT_TOTALS = 1e-290, 1e305  # between which sums of weights times moderate numbers are finite, and not 0
+
+
 def as_weights(weight: Any, n_rows: int, name: str) -> Array | None:
     """Return sample weights as one float64 per row, finite, non-negative and not all 0; None if there are none."""
     if weight is None:
@@ -224,6 +227,13 @@ def as_weights(weight: Any, n_rows: int, name: str) -> Array | None:
         )
     if not values.any():
         raise DataError("All sample weights are zero: at least one row needs a positive weight.")
+    with np.errstate(over="ignore"):
+        total = float(values.sum())
+    if not _WEIGHT_TOTALS[0] < total < _WEIGHT_TOTALS[1]:
+        raise DataError(
+            f"The sample weights sum to {total:.3g}, where products with them {'under' if total < 1 else 'over'}flow; "
+            "divide them by their mean."
+        )
     return values
 
 
