@@ -121,7 +121,7 @@ def train(
 
 
 def _seed(given: Any) -> int:
-    if not isinstance(given, Integral) or isinstance(given, bool) or not 0 <= int(given) < 2**32:
+    if isinstance(given, bool) or not isinstance(given, Integral) or not 0 <= int(given) < 2**32:
         raise ParameterError(f"random_state={given!r} is not a seed; give a whole number from 0 to {2**32 - 1}.")
     return int(given)
 
