@@ -19,7 +19,7 @@ help:
 	@echo "make demo     train on the table of penguins, and write a report to demo/report.html"
 	@echo "make test     run all tests, doctests included"
 	@echo "make explore  run the property-based tests on new random examples"
-	@echo "make mutants  show that the contract suite finds deliberate bugs"
+	@echo "make mutants  show that the tests find deliberate bugs"
 	@echo "make lint     ruff, mypy --strict and import-linter"
 	@echo "make format   format the code and apply automatic fixes"
 	@echo "make bench    measure against other libraries, rewrite docs/benchmarks.md"

@@ -175,6 +175,21 @@ def test_the_krylov_method_finds_the_leading_axes(weighted, options, stored):
     np.testing.assert_array_equal(found.components_, again.components_)
 
 
+def test_what_a_local_certificate_says_is_true_of_it(tmp_path):
+    """It is about the other subspaces, not about Newton steps, and names the assumption that it rests on."""
+    X = np.random.default_rng(0).normal(size=(300, 90)) * np.geomspace(9.0, 1.0, 90)
+    found = PCA(n_components=3, svd_solver="randomized", random_state=0).fit(X)
+    words = str(found.certificate_)
+    outside = np.linalg.eigvalsh(len(X) * np.cov(X.T, bias=True))[::-1][3]
+    assert found.certificate_.kind == "local"
+    assert "Newton" not in words
+    assert f"{found.certificate_.gap:.3g} above the best" in words
+    assert f"if the eigenvalues outside the axes are at most about {outside:.3g}," in words
+    assert "if the eigenvalues" not in str(PCA(n_components=3, svd_solver="covariance_eigh").fit(X).certificate_)
+    summula.save(found, tmp_path / "model.safetensors")
+    assert str(summula.load(tmp_path / "model.safetensors").certificate_) == words
+
+
 def test_a_krylov_method_stopped_early_says_so():
     X = np.random.default_rng(0).normal(size=(300, 100))
     with pytest.warns(sklearn.exceptions.ConvergenceWarning, match="2 passes with a relative residual"):

@@ -70,6 +70,18 @@ def test_sparse_precomputed_and_scikit_learns_way_with_functions() -> None:
     np.testing.assert_allclose(by_rows.predict(X), expected)
 
 
+def test_an_indefinite_matrix_has_no_bound_when_verified_either() -> None:
+    """With eigenvalues below -alpha the objective has no minimum, and a small residual proves nothing about it."""
+    V = np.linalg.qr(np.random.default_rng(0).normal(size=(20, 20)))[0]
+    K = V * np.linspace(-9.5, 10.0, 20) @ V.T
+    certificate = KernelRidge(kernel="precomputed").fit(K, y[:20]).certificate_
+    checked = certificate.verify(K, y[:20])
+    assert (certificate.kind, certificate.gap) == ("stationary", np.inf)
+    assert (checked.gap, checked.dual) == (np.inf, -np.inf)
+    assert checked
+    assert not certificate.verify(K, y[20:40])
+
+
 def test_streams_are_told_what_to_use(tmp_path: Any) -> None:
     (tmp_path / "rows.csv").write_text("a,y\n1,0\n2,1\n3,0\n")
     with pytest.raises(summula.DataError, match="Nystroem"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from pathlib import Path
 from typing import Any
@@ -320,11 +321,28 @@ def test_what_is_no_proof_is_called_local(parameters: dict[str, str]) -> None:
     assert not certificate.verify(X, y[::-1])
 
 
+def counting(points: list[Any]) -> Any:
+    """Return an evaluation of the objective that records the points it is called with."""
+    from summula.linear_model.glm.objective import Objective
+
+    evaluate = Objective.__call__
+
+    def evaluated(self: Any, x: Any, order: int) -> Any:
+        points.append(np.array(x))
+        return evaluate(self, x, order)
+
+    return evaluated
+
+
 @pytest.mark.parametrize("parameters", [
     {"family": "poisson", "alpha": 0.1}, {"family": "poisson", "alpha": 0.1, "l1_ratio": 0.5},
     {"family": "normal", "link": "log", "alpha": 0.01, "l1_ratio": 0.5}, {"family": "gamma", "link": "inverse"},
 ])  # fmt: skip
-def test_verify_does_not_call_a_solver(parameters: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("offset", [0.0, 1e12])
+def test_verify_does_not_call_a_solver(
+    parameters: dict[str, Any], offset: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor at columns so far from 0 that the intercept loses digits: there the point before rounding is judged."""
     from summula.linear_model.glm import lbfgs, solver
     from summula.linear_model.l1 import likelihood, quadratic_model
 
@@ -332,14 +350,36 @@ def test_verify_does_not_call_a_solver(parameters: dict[str, Any], monkeypatch: 
         raise AssertionError("a solver was called")
 
     X, y = drawn(300, 2, "gamma")
-    X = 0.1 * X
+    X = 0.1 * X + offset
     certificate = GeneralizedLinearRegressor(**parameters).fit(X, y).certificate_
     for module, names in ((solver, ("newton", "solve")), (lbfgs, ("lbfgs",)), (likelihood, ("descend", "solve_l1"))):
         for name in names:
             monkeypatch.setattr(module, name, called)
-    monkeypatch.setattr(quadratic_model, "minimise_l1", called)
-    assert certificate.verify(X, y)
+    for name in ("minimise_l1", "newton_on_face"):
+        monkeypatch.setattr(quadratic_model, name, called)
+    monkeypatch.setattr("summula.linear_model.glm.objective.Objective.__call__", counting(evaluations := []))
+    checked = certificate.verify(X, y)
+    assert checked
+    assert checked.gap <= 2 * certificate.gap + 1e-11 * abs(certificate.primal) < np.inf
     assert not certificate.verify(X, y[::-1])
+    # A solver would go to further points than the returned one and the one before rounding.
+    assert len({x.tobytes() for x in evaluations}) <= 2
+
+
+def test_what_intercepts_lost_is_saved_and_any_such_point_gives_a_true_bound(tmp_path: Path) -> None:
+    X, y = drawn(300, 2, "poisson")
+    X = X + 1e14
+    best = GeneralizedLinearRegressor("poisson", alpha=0.1).fit(X - 1e14, y).certificate_  # the difference is exact
+    model = GeneralizedLinearRegressor("poisson", alpha=0.1).fit(X, y)
+    summula.save(model, tmp_path / "model.safetensors")
+    certificate = summula.load(tmp_path / "model.safetensors").certificate_
+    assert certificate.verify(X, y)
+    rounding = 1e-12 * best.primal
+    assert certificate.primal - best.primal > 100 * rounding
+    for lost in (None, np.zeros(1), 0.5 * certificate.lost, certificate.lost + 0.1):
+        checked = dataclasses.replace(certificate, lost=lost).verify(X, y)
+        assert checked.dual <= best.primal + rounding
+        assert checked.gap < np.inf
 
 
 # ----------------------------------------------------------------------------------------------------------- parameters

@@ -1,4 +1,4 @@
-"""Deliberate bugs, each with the tests of the contract suite that have to find it."""
+"""Deliberate bugs, each with the tests that have to find it, most of them of the contract suite."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Mutation(NamedTuple):
     file: str  # under src/summula
     old: str  # occurs exactly once
     new: str
-    tests: str  # a file of tests/contract
+    tests: str  # a file of tests/contract, or the path of another one from tests/, with a slash in front
     select: str  # what pytest's -k gets
 
 
@@ -152,5 +152,61 @@ MUTATIONS = [
         "        targets,\n        None,\n",
         "test_streams.py",
         "every_grid and StandardScaler",
+    ),
+    Mutation(
+        "curvature of a likelihood has the wrong sign",
+        "losses/likelihoods.py",
+        "(square + (mu - y) * bend) / V",
+        "(square - (mu - y) * bend) / V",
+        "/test_losses.py",
+        "derivatives_of_the_value",
+    ),
+    Mutation(
+        "curvature of the inverse Gaussian loss is halved",
+        "losses/log_links.py",
+        "v * (2.0 * y * v - 1.0)",
+        "v * (y * v - 0.5)",
+        "/test_losses.py",
+        "derivatives_of_the_value",
+    ),
+    Mutation(
+        "sample weights of likelihoods are dropped",
+        "linear_model/glm/sums.py",
+        "return chunk.positive, chunk.positive.weight",
+        "return chunk.positive, None",
+        "test_certificate.py",
+        "states_the_objective and PoissonRegressor and small",
+    ),
+    Mutation(
+        "leaves may have one row fewer than min_samples_leaf",
+        "tree/exact/scan_kernels.py",
+        "return max(start, min(end, first - least))",
+        "return max(start, min(end, first - least + 1))",
+        "/tree/test_decision_tree.py",
+        "tree_is_that_of_scikit_learn and min_samples_leaf",
+    ),
+    Mutation(
+        "intercepts of kernel machines have the wrong sign",
+        "svm/dual/solver.py",
+        "return -float(f[free].mean())",
+        "return float(f[free].mean())",
+        "/svm/test_dual.py",
+        "support_of_libsvm",
+    ),
+    Mutation(
+        "certificates of kernel machines confirm any objective",
+        "svm/dual/certificate.py",
+        "same = bool(found.feasible and abs(found.primal - self.primal) <= rounding)",
+        "same = True",
+        "test_certificate.py",
+        "documented_one and SVR and not Linear",
+    ),
+    Mutation(
+        "labels of k-means are those before the last step",
+        "cluster/lloyd.py",
+        "    sums = _pass(run, now, state, None)\n    trace.append(sums.inertia)\n    labels = _outside(now, state)\n",
+        "    labels = _outside(now, state)\n    sums = _pass(run, now, state, None)\n    trace.append(sums.inertia)\n",
+        "/cluster/test_k_means.py",
+        "passes_are_those_of_lloyd",
     ),
 ]

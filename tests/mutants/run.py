@@ -1,4 +1,4 @@
-"""Show that the contract suite finds deliberate bugs: `python -m tests.mutants.run`, or `make mutants`.
+"""Show that the tests find deliberate bugs: `python -m tests.mutants.run`, or `make mutants`.
 
 Every mutation of `mutations.py` is applied, one at a time, to a copy of the library. Its tests have to pass on the copy
 as it is, and at least one of them has to fail on the mutant. Arguments select mutations whose names contain them.
@@ -24,7 +24,7 @@ FAILED_TESTS = 1  # pytest's exit code when tests were run and some failed
 def run_tests(source: Path, mutations: Iterable[Mutation]) -> subprocess.CompletedProcess[str]:
     """Run the tests of some mutations on the library in a folder, until the first that fails."""
     chosen = list(mutations)
-    files = sorted({f"tests/contract/{one.tests}" for one in chosen})
+    files = sorted({f"tests{one.tests}" if one.tests[0] == "/" else f"tests/contract/{one.tests}" for one in chosen})
     select = " or ".join(sorted({f"({one.select})" for one in chosen}))
     options = ["-q", "-x", "--no-header", "--tb=line", "-p", "no:cacheprovider", "-k", select]
     environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -57,8 +57,10 @@ def test_what_a_text_spells(word: str, decimal: str, value: float | None) -> Non
 )
 def test_the_format_of_a_column(words: list[str], form: NumberFormat | None, odd: int) -> None:
     found = chosen(words)
-    assert (None if found is None else found.form) == form
-    assert found is None or found.others == odd
+    if form is None:
+        assert found is None
+    else:
+        assert (found.form, found.others) == (form, odd)
 
 
 def test_sums_of_blocks_are_those_of_all_rows() -> None:

@@ -53,7 +53,9 @@ def test_the_data_confirm_it_also_after_loading(model: Any, y: Any, weighted: bo
     summula.save(fitted, tmp_path / "model.safetensors")
     for one in (fitted, summula.load(tmp_path / "model.safetensors")):
         certificate = one.certificate_
-        assert 0 <= certificate.gap < 0.25 * abs(certificate.primal)  # (descent of few epochs is furthest away)
+        # `tol` is 1e-3 of most; descent takes a fixed number of steps, and ends further away.
+        most = 0.25 if isinstance(model, PegasosSVC) else 1e-3
+        assert 0 <= certificate.gap <= most * abs(certificate.primal)
         assert certificate.verify(X, y, **given)
         assert not certificate.verify(X + 0.2 * draws.normal(size=X.shape), y, **given)
         assert not dataclasses.replace(certificate, primal=0.99 * certificate.primal).verify(X, y, **given)
@@ -84,7 +86,10 @@ def test_linear_machines_are_those_of_columns_near_zero(model: Any, y: Any) -> N
     for shift in (2.0**24, 2.0**34, 2.0**42 * np.eye(3)[0]):
         far = clone(model).fit(rows + shift, y)
         np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-3, atol=1e-3)
-        assert np.mean(far.predict(rows + shift) == near.predict(rows)) == 1.0 or model.__class__ is SVR
+        if isinstance(model, SVR):  # rounding of x'w
+            np.testing.assert_allclose(far.predict(rows + shift), near.predict(rows), atol=1e-3)
+        else:
+            np.testing.assert_array_equal(far.predict(rows + shift), near.predict(rows))
         certificate = far.certificate_
         assert certificate.primal - certificate.gap <= near.certificate_.primal <= 1.01 * certificate.primal
         assert certificate.gap <= 0.03 * certificate.primal  # (of a narrow margin: rounding of x'w)
@@ -96,7 +101,7 @@ def test_linear_machines_are_those_of_columns_near_zero(model: Any, y: Any) -> N
 def test_the_gap_contains_the_rounding_of_the_kernel_matrix() -> None:
     """One class has no dual about the mean: of values of 1e24, rounding is all that tells rows apart."""
     certificate = OneClassSVM(kernel="linear").fit(X + 1e12).certificate_
-    assert certificate.gap >= np.finfo(float).eps * abs(certificate.primal)
+    assert np.finfo(float).eps * abs(certificate.primal) <= certificate.gap < np.inf
     checked = certificate.verify(X + 1e12)
     assert checked
     assert abs(checked.primal - certificate.primal) <= certificate.gap
@@ -113,7 +118,7 @@ def test_the_gap_bounds_the_distance_of_an_early_stop(name: str) -> None:
     slack = 1e-9 * abs(best.primal)
     assert certificate.primal >= best.dual - slack
     assert certificate.dual <= best.primal + slack
-    assert certificate.primal - best.primal <= certificate.gap + slack
+    assert certificate.primal - best.primal <= certificate.gap + slack < np.inf
     assert certificate.verify(X, y)
 
 

@@ -247,7 +247,7 @@ def test_the_certificate_bounds_the_distance_of_an_early_stop() -> None:
         early = SVC(C=10.0, gamma=0.5, max_iter=30).fit(X, y)
     assert early.fit_status_ == 1
     assert early.n_iter_[0] == 30
-    assert early.certificate_.primal - best.primal <= early.certificate_.gap
+    assert early.certificate_.primal - best.primal <= early.certificate_.gap < np.inf
     assert early.certificate_.dual <= best.dual + 1e-9
 
 

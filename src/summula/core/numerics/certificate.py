@@ -70,7 +70,8 @@ class Certificate(ABC):
         Objective value reached.
     gap : float
         For the kinds "exact" and "global" an upper bound on the primal minus the minimum of the objective; for "local"
-        and "stationary" an estimate of the decrease by one more step (the Newton decrement of a likelihood).
+        and "stationary" an estimate of the decrease by one more step (the Newton decrement of a likelihood), unless the
+        class documents another meaning.
     """
 
     kind: str
@@ -90,4 +91,8 @@ class Certificate(ABC):
         if not np.isfinite(self.gap):
             return f"{self.kind}: objective {self.primal:.10g}, without a bound on the distance from the best"
         relative = self.gap / abs(self.primal) if self.primal else self.gap
-        return f"{self.kind}: objective {self.primal:.10g}, {_SENTENCES[self.kind].format(self.gap, relative)}"
+        return f"{self.kind}: objective {self.primal:.10g}, {self._sentence().format(self.gap, relative)}"
+
+    def _sentence(self) -> str:
+        """Return what `str` says about the gap and its share of the objective, to be formatted with both."""
+        return _SENTENCES[self.kind]

@@ -64,7 +64,7 @@ class SubspaceCertificate(SummedCertificate):
     ----------
     kind : {"exact", "local"}
         "exact": all eigenvalues are known, and (2) bounds the distance to the least distortion of any subspace.
-        "local": the next eigenvalue is the estimate of a Krylov method, so (2) says so of subspaces nearby.
+        "local": the next eigenvalue is the estimate of a Krylov method, and (2) holds if no larger one was missed.
     primal, gap : float
         The distortion, and (2).
     mean, divisor : ndarray of shape (n_features,)
@@ -111,6 +111,14 @@ class SubspaceCertificate(SummedCertificate):
         """Whether these are what is stated, up to rounding of the whole variation."""
         rounding = self.unit * self.scale
         return bool(abs(value - self.primal) <= rounding and gap <= self.gap + rounding)
+
+    def _sentence(self) -> str:
+        if self.kind != "local":
+            return super()._sentence()
+        return (
+            "at most {:.3g} above the best ({:.1e} of it) if the eigenvalues outside the axes are at most about "
+            f"{self.following:.3g}, as the Krylov method estimates; it does not exclude larger ones"
+        )
 
     def _from_sums(self, run: Run) -> tuple[float, float]:
         """Distortion and gap from S, with the eigenvalues outside of the span of V."""

@@ -292,4 +292,5 @@ def _certificate(
         levels=levels or None,
         l1=problem.l1,
         zeros=fit.zeros,
+        lost=fit.lost if problem.intercept else None,
     )

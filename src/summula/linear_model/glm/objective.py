@@ -84,6 +84,7 @@ class GlmProblem(NamedTuple):
     free=schema.Array("float64", "n_parameters", "n_free", finite=False) | None,
     largest=schema.Array("float64", "n_terms", finite=False) | None,
     zeros=schema.Array("bool", "n_scores", "n_terms") | None,
+    lost=schema.Array("float64", "n_scores", finite=False) | None,
 )
 @dataclass(frozen=True)
 class GlmFit:
@@ -110,6 +111,8 @@ class GlmFit:
         Largest |x_j - o_j|.
     zeros : ndarray of shape (K, d), or None
         Slopes that are zero in every minimiser, with an L1 penalty.
+    lost : ndarray of shape (K,), or None
+        What the intercepts lost by rounding, as in `GlmCertificate`.
     """
 
     coef: Array
@@ -129,6 +132,7 @@ class GlmFit:
     free: Array | None = None
     largest: Array | None = None
     zeros: Array | None = None
+    lost: Array | None = None
 
     @classmethod
     def of(
@@ -148,6 +152,7 @@ class GlmFit:
             status=solution.status,
             trace=solution.trace,
             origin=objective.origin,
+            lost=point.lost,
         )
 
     @property

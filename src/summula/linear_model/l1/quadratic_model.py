@@ -92,13 +92,26 @@ class QuadraticModel:
     def gap(self, at: Point, loss: float) -> float:
         """Bound the suboptimality of a point in (2), by duality there or at the minimum on its face."""
         v, shift, slope, quadratic = self._problem(at, loss)
-        penalty, face = self.penalty, v.copy()
-        with solving(len(v)):
-            newton_on_face(self.G, quadratic.q, face, penalty, 1)
+        penalty = self.penalty
+        face = self._minimum_on_face(v, quadratic.q)
         value, gap, _ = judged(v, -slope, quadratic, penalty)
         lower, rest, _ = judged(face, quadratic.q - self.G @ face, quadratic, penalty)
         by_intercepts = float(at.here.gradient[self.free][self.inner] @ shift) / 2
         return max(min(gap, max(value - lower, 0.0) + rest) + by_intercepts, 0.0)
+
+    def _minimum_on_face(self, v: Array, q: Array) -> Array:
+        """Return the minimiser of (2) among vectors with the signs of v, or a point on the way where a sign changes."""
+        S = np.flatnonzero(v)
+        H, here = self.G[np.ix_(S, S)], v[S]
+        slope = H @ here - q[S] + self.penalty.l1 * np.sign(here) + self.penalty.l2 * here
+        H.flat[:: len(S) + 1] += self.penalty.l2
+        with solving(len(S)):
+            step = -Factor.of(H).solve(slope)
+        shrinks = step * here < 0
+        share = min(1.0, float((-here[shrinks] / step[shrinks]).min(initial=1.0)))
+        face = v.copy()
+        face[S] = here + share * step
+        return face
 
 
 def slopes_of(objective: Objective, x: Array) -> Array:

@@ -2,7 +2,8 @@
 
 At the stated point the objective, its gradient and its Hessian are recomputed; the bounds are those of
 `glm/bounds/gap.py`, or with an L1 penalty the duality gap of `glm/bounds/dual.py`, or if that is not available the
-gap of `l1/quadratic_model.py`.
+gap of `l1/quadratic_model.py`. Where columns are far from 0 the same is done at the point before its intercepts were
+rounded, which the certificate states too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from summula.core.estimator.run import Run, Unnamed
 from summula.core.model_files import schema
 from summula.linear_model.glm.bounds.dual import bound_of
 from summula.linear_model.glm.bounds.gap import judge, newton_decrement
-from summula.linear_model.glm.bounds.returned import point_of, with_best_intercept
+from summula.linear_model.glm.bounds.returned import point_of
 from summula.linear_model.glm.objective import GlmProblem, Objective
 from summula.linear_model.glm.offsets import rows_and_offset
 from summula.linear_model.l1.quadratic_model import local_gap
@@ -48,6 +49,7 @@ Array = NDArray[Any]
     levels=schema.Dict(schema.Text(), schema.Items(schema.Plain())) | None,
     l1=schema.Real(0.0, finite=False),
     zeros=schema.Array("bool", "n_scores", "n_terms") | None,
+    lost=schema.Array("float64", "n_scores", finite=False) | None,
 )
 @dataclass(frozen=True)
 class GlmCertificate(SummedCertificate):
@@ -56,7 +58,8 @@ class GlmCertificate(SummedCertificate):
     `coef` (K, d), `intercept`, `loss`, `penalty` (lambda, relative to the sum over rows), `class_weight` and the bounds
     define the point and the problem; `classes` are the labels of a classifier, `levels` those of factors. `unit` is the
     relative rounding error. `l1` is the weight of an L1 penalty, relative to the sum over rows, and `zeros`, of the
-    shape of `coef`, marks the slopes that are then zero in every minimiser.
+    shape of `coef`, marks the slopes that are then zero in every minimiser. `lost` is what the intercepts lost by
+    rounding to the returned ones (None in files of earlier versions).
     """
 
     coef: Array
@@ -72,6 +75,7 @@ class GlmCertificate(SummedCertificate):
     levels: dict[str, tuple[Any, ...]] | None = None
     l1: float = 0.0
     zeros: Array | None = None
+    lost: Array | None = None
 
     def _source(self, X: Any, y: Any, sample_weight: Any, *, offset: Any = None, exposure: Any = None) -> Source:
         factors = Factors("the certificate", self.levels) if self.levels else None
@@ -96,9 +100,12 @@ class GlmCertificate(SummedCertificate):
         objective = Objective(run, self._problem(), origin)
         x = point_of(self.coef, self.intercept, origin, self.fit_intercept)
         value, gap = self._judged(objective, x)
-        if not gap <= self._most and self.fit_intercept:
-            # If the intercept lost digits, its cost is computed exactly, and the bound is that of the best intercept.
-            best, least = self._judged(objective, with_best_intercept(objective, x))
+        if not gap <= self._most and self.fit_intercept and self.lost is not None:
+            # Rounding of the intercepts costs J(x) - J(x + lost), and the bound is that of x + lost: (1) of
+            # `glm/bounds/returned.py`, which holds for any `lost`.
+            whole = x.reshape(len(self.coef), -1).copy()
+            whole[:, 0] += self.lost
+            best, least = self._judged(objective, whole.ravel())
             gap = min(gap, max(value - best, 0.0) + least)
         return value, gap
 

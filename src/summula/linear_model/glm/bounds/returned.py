@@ -7,6 +7,7 @@ returned point x_r = (b + V'o, V) differs from x. With the gap at x, where the i
     J(x_r) - min J = (J(x_r) - J(x)) + (J(x) - min J)                                                          (1)
 
 Usually x_r - x is so small that gradient and curvature at x bound the first bracket; else it is computed in one pass.
+What the intercepts lost by rounding is returned too, so that (1) can be verified without finding x again.
 """
 
 from __future__ import annotations
@@ -21,20 +22,18 @@ from summula.core.numerics.exact import intercepts, shifts
 if TYPE_CHECKING:
     from summula.linear_model.glm.objective import Objective
 
-__all__ = ["Returned", "point_of", "returned", "rounded", "with_best_intercept"]
+__all__ = ["Returned", "point_of", "returned", "rounded"]
 
 Array = NDArray[Any]
 
-_NEWTON_STEPS = 50
-_HALVINGS = 30
-
 
 class Returned(NamedTuple):
-    """A returned point: x_r, its slopes (K, d) and intercepts (K,), and objective and gap there."""
+    """A returned point x_r: slopes (K, d), intercepts (K,), what their leads lost by rounding (K,), J and gap there."""
 
     x: Array
     coef: Array
     intercept: Array
+    lost: Array
     value: float = np.nan
     gap: float = np.nan
 
@@ -59,13 +58,13 @@ def rounded(objective: Objective, x: Array) -> Returned:
         with np.errstate(over="ignore"):
             coef = coef.astype(dtype).astype(np.float64)
     if not problem.intercept:
-        return Returned(coef.ravel(), coef, np.zeros(problem.outputs))
+        return Returned(coef.ravel(), coef, np.zeros(problem.outputs), np.zeros(problem.outputs))
     several = problem.outputs > 1
     # Only differences between outputs matter; for L1 fits intercepts are shifted to mean 0.
     common = float(np.mean(lead[:, 0] - coef @ origin)) if several and problem.l1 else 0.0
     intercept = intercepts(coef, origin, lead[:, 0], np.full(len(coef), -common), dtype=dtype)
-    moved = lead + shifts(coef, origin, intercept, lead[:, 0], relative=several)[:, None]
-    return Returned(np.hstack([moved, coef]).ravel(), coef, intercept)
+    change = shifts(coef, origin, intercept, lead[:, 0], relative=several)
+    return Returned(np.hstack([lead + change[:, None], coef]).ravel(), coef, intercept, -change)
 
 
 def returned(objective: Objective, x: Array, value: float, gap: float, *, exact: bool = True) -> Returned:
@@ -103,32 +102,3 @@ def _cost(objective: Objective, x: Array, step: Array) -> float:
         by_penalty = problem.l1 * float((np.abs(V + parts[:, objective.first :]) - np.abs(V)).sum())
     # Twice the quadratic term, since the curvature changes along the step.
     return abs(float(gradient @ step) + by_penalty) + abs(curved)
-
-
-def with_best_intercept(objective: Objective, x: Array) -> Array:
-    """Return the point with the same slopes and optimal intercepts, by Newton's method."""
-    K, p = objective.problem.outputs, objective.p
-    here = objective(x, 1)
-    for _ in range(_NEWTON_STEPS):
-        sums, _ = objective.state.last()
-        slope, inner = here.gradient.reshape(K, p)[:, 0], sums.inner
-        several = inner.trace() if K > 1 else 0.0  # softmax is invariant to a common intercept
-        step = -np.linalg.lstsq(inner + several, slope, rcond=None)[0]
-        promise = -float(slope @ step)
-        if not promise > 1e-30 * (abs(here.value) + 1e-300):
-            return x
-        for _ in range(_HALVINGS):
-            theta = x.reshape(K, p).copy()
-            theta[:, 0] += step
-            there = objective(theta.ravel(), 1)
-            # Near the optimum values differ by rounding only, so the gradient decides.
-            left = there.gradient.reshape(K, p)[:, 0]
-            if there.value <= here.value or float(left @ left) < float(slope @ slope) / 4:
-                break
-            step = step / 2
-        else:
-            return x
-        x, small, here = theta.ravel(), promise <= 1e-20 * abs(here.value), there
-        if small:
-            return x
-    return x
