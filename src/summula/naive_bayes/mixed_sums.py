@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,14 +31,6 @@ class MixedSums(Sum):
 
     moments: Moments
     counts: CategoryCounts
-
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows together."""
-        return type(self)(self.moments.merge(other.moments), self.counts.merge(other.counts))
-
-    def unmerge(self, other: Self) -> Self:
-        """The sums of these rows without those of `other`."""
-        return type(self)(self.moments.unmerge(other.moments), self.counts.unmerge(other.counts))
 
     @property
     def count(self) -> NDArray[np.int64]:

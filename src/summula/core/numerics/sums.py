@@ -4,7 +4,7 @@
 
 A statistic is a frozen dataclass derived from `Sum`. It defines `map`; its fields define how they are merged:
 
-    total: Array        added; tuples are concatenated; None on either side gives None
+    total: Array        added; sums are merged, tuples concatenated; None on either side gives None
     largest: float = field(metadata=merged_by(max))     merged by a function of two values: rows cannot be removed
     origin: Array       the origin of the other fields: kept, and the other side is re-centred
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
@@ -50,14 +49,14 @@ class Sum:
 
     def merge(self, other: Self) -> Self:
         """The sums of both sets of rows together."""
-        return self._combined(other, operator.add)
+        return self._combined(other, _added)
 
     def unmerge(self, other: Self) -> Self:
         """The sums of these rows without those of `other`, which must be among them."""
         for name, merge in _fields(self):
             if merge is not None:
                 raise TypeError(f"{type(self).__name__}.{name} is not a sum, so rows cannot be removed from it.")
-        return self._combined(other, operator.sub)
+        return self._combined(other, _subtracted)
 
     @property
     def n_rows(self) -> int:
@@ -95,6 +94,14 @@ class Sum:
 
 def _joined(a: Any, b: Any, merge: Merge) -> Any:
     return None if a is None or b is None else merge(a, b)
+
+
+def _added(a: Any, b: Any) -> Any:
+    return a.merge(b) if isinstance(a, Sum) else a + b
+
+
+def _subtracted(a: Any, b: Any) -> Any:
+    return a.unmerge(b) if isinstance(a, Sum) else a - b
 
 
 def _is_finite(value: Any) -> bool:
