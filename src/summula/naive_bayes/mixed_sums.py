@@ -43,6 +43,11 @@ class MixedSums(Sum):
         return self.counts.weight
 
     @property
+    def column_squares(self) -> Array:
+        """Sums of squares of each column of numbers in each class."""
+        return self.moments.column_squares
+
+    @property
     def n_rows(self) -> int:
         """Number of rows, of all classes together."""
         return self.counts.n_rows

@@ -54,6 +54,11 @@ class ClassMoments(Sum):
         return cls(*group_sizes(codes, chunk.weight, n_groups), moments)
 
     @property
+    def column_squares(self) -> Array:
+        """Sums of squares of each column in each class."""
+        return self.moments.column_squares
+
+    @property
     def n_rows(self) -> int:
         """Number of rows, of all classes together."""
         return int(self.count.sum())

@@ -7,15 +7,17 @@ A statistic is a frozen dataclass derived from `Sum`. It defines `map`; its fiel
     total: Array        added; sums are merged, tuples concatenated; None on either side gives None
     largest: float = field(metadata=merged_by(max))     merged by a function of two values: rows cannot be removed
     origin: Array       the origin of the other fields: kept, and the other side is re-centred
+
+Two declarations are for checks of the sums: `nonnegative` fields, and the sums of squares of columns, `column_squares`.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +47,12 @@ def _fields_of_class(kind: Any) -> tuple[tuple[str, Merge | None], ...]:
 
 
 class Sum:
-    """Mixin of frozen dataclasses that are merged and unmerged field by field."""
+    """Mixin of frozen dataclasses that are merged and unmerged field by field.
+
+    `nonnegative` maps the fields that no rows make negative to the words that errors use for them.
+    """
+
+    nonnegative: ClassVar[Mapping[str, str]] = {"count": "number of rows", "weight": "sum of weights"}
 
     def merge(self, other: Self) -> Self:
         """The sums of both sets of rows together."""
@@ -70,6 +77,11 @@ class Sum:
     def is_complete(self, n_rows: int) -> bool:
         """Whether the sums include all values of all rows; overridden by statistics that skip missing values."""
         return self.is_finite()
+
+    @property
+    def column_squares(self) -> NDArray[np.float64] | None:
+        """Sums of squares of each column, with the columns along the last axis; None if they are not among the sums."""
+        return None
 
     def recentre(self, origin: Any) -> Self:
         """The same sums about another origin."""
