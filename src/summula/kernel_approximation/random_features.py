@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from summula.core.data.chunks import Chunk
@@ -16,18 +15,9 @@ from summula.core.docstrings import inherit_docs
 from summula.core.estimator.run import Run
 from summula.core.estimator.transformer import Transformer
 
-__all__ = ["RandomFeatures", "seed_of"]
+__all__ = ["RandomFeatures"]
 
 Array = NDArray[Any]
-
-
-def seed_of(random_state: Any) -> int:
-    """A number from whatever random_state is."""
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    if isinstance(random_state, int | np.integer):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31))
 
 
 @inherit_docs()
