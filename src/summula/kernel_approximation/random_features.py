@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import MemorySource
@@ -21,7 +22,7 @@ Array = NDArray[Any]
 
 
 @inherit_docs()
-class RandomFeatures(Transformer):
+class RandomFeatures(ClassNamePrefixFeaturesOutMixin, Transformer):
     """Rows turned into `n_components` features, which are dense also for sparse rows.
 
     Parameters
@@ -60,6 +61,10 @@ class RandomFeatures(Transformer):
         out = np.empty((X.shape[0], self._n_outputs()), X.dtype)
         return self._filled(self._write_rows, source, out)
 
+    @property
+    def _n_features_out(self) -> int:
+        return self._n_outputs()
+
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Names of the features: the class in small letters, and a number.
 
@@ -73,6 +78,4 @@ class RandomFeatures(Transformer):
         ndarray of str
         """
         check_is_fitted(self)
-        _check_feature_names_in(self, input_features, generate_names=False)
-        name = type(self).__name__.lower()
-        return np.array([f"{name}{j}" for j in range(self._n_outputs())], dtype=object)
+        return np.asarray(super().get_feature_names_out(input_features))
