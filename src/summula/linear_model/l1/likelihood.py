@@ -358,7 +358,7 @@ def _started(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
     """Return a starting point fitted to the leading rows if they are representative, else zero slopes."""
     parameters = problem.outputs * (int(problem.intercept) + run.source.n_features)
     fewer = rows // _LEVEL
-    guess = _constant(run, problem, origin, rows)
+    guess = _constant(run, problem, rows)
     if not at_once(run, problem) or fewer < max(_FEWEST, 4 * parameters) or not problem.max_steps:
         return guess
     few = run.leading(fewer)
@@ -371,7 +371,7 @@ def _started(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
     return np.asarray(solution.x) if np.isfinite(solution.value) else guess
 
 
-def _constant(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
+def _constant(run: Run, problem: GlmProblem, rows: int) -> Array:
     """No slopes, and intercepts that fit the mean, or the classes."""
     x = first_guess(run, problem, min(rows, 65_536))
     if problem.outputs > 1 and problem.intercept and problem.max_steps:
