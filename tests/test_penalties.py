@@ -24,19 +24,22 @@ def values(penalty, x):
     return penalty.l1 * np.abs(x) + penalty.l2 / 2 * x**2 + allowed
 
 
+def prox(penalty, z, curvature=1.0):
+    return np.array([proximal_step(one, penalty.l1, curvature + penalty.l2, penalty.positive) for one in z])
+
+
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("z", [-3.0, -0.8, -0.2, 0.0, 0.5, 0.7, 2.5])
 def test_the_proximal_step_is_the_minimiser(penalty, z):
     curvature = 1.3
     best = GRID[np.argmin(curvature / 2 * GRID**2 - z * GRID + values(penalty, GRID))]
-    assert penalty.prox(np.array([z]), curvature)[0] == pytest.approx(best, abs=1e-4)
-    assert proximal_step(z, penalty.l1, curvature + penalty.l2, penalty.positive) == penalty.prox(z, curvature)
+    assert prox(penalty, np.array([z]), curvature)[0] == pytest.approx(best, abs=1e-4)
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_the_distance_is_zero_exactly_at_minimisers(penalty):
     z = np.array([-3.0, -0.8, -0.2, 0.0, 0.5, 0.7, 2.5])
-    x = penalty.prox(z)
+    x = prox(penalty, z)
     np.testing.assert_allclose(penalty.distance(x, z - x), 0.0, atol=1e-15)
     assert (penalty.distance(x + 0.1, z - x - 0.1) > 0.09).all()
 
@@ -74,7 +77,7 @@ def test_the_scaled_slope_is_feasible(penalty):
 def test_the_gap_of_a_quadratic_bounds_its_suboptimality(penalty):
     rng = np.random.default_rng(1)
     z = rng.normal(size=8) * 2
-    best = penalty.prox(z)
+    best = prox(penalty, z)
 
     def objective(v):
         return float(((v - z) ** 2).sum()) / 2 + penalty.value(v)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from summula.losses import TAGS, Logistic, score_curvature, score_losses
-from summula.losses.kernels import curvature_of_score, loss_of_score, slope_of_score
+from summula.losses.kernels import loss_of_score, slope_of_score
 
 losses = pytest.mark.parametrize("loss", TAGS)
 P = np.linspace(-2.97, 2.97, 38)
@@ -21,8 +21,7 @@ def bend_of(loss: str) -> float:
 def test_compiled_as_in_arrays(loss: str, y: float) -> None:
     p, bend, targets = np.concatenate([P, [-30.0, 40.0]]), bend_of(loss), np.full(len(P) + 2, y)
     value, slope = score_losses(loss, bend, targets, p)
-    found = (value, slope, score_curvature(loss, bend, targets, p))
-    for compiled, expected in zip((loss_of_score, slope_of_score, curvature_of_score), found, strict=True):
+    for compiled, expected in ((loss_of_score, value), (slope_of_score, slope)):
         one_by_one = [compiled(TAGS[loss], bend, y, one) for one in p]
         np.testing.assert_allclose(one_by_one, expected, rtol=1e-13, atol=1e-15)
 

@@ -7,9 +7,9 @@ with W the sum of weights, W_k that of class k, and s the sum of the target abou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,14 @@ from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
-from summula.core.errors import ParameterError, RowError
+from summula.core.errors import ParameterError
 from summula.core.estimator.classifier import ShareClassifier
 from summula.core.estimator.parameters import Parameters, none, one_of, real
 from summula.core.estimator.regressor import Regressor, check_one_target
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.core.numerics.sums import Sum
+from summula.core.numerics.sums import Sum, merged_by
 
 __all__ = ["DummyClassifier", "DummyRegressor"]
 
@@ -55,21 +55,21 @@ def _repeated(value: Array, chunk: Chunk) -> Array:
     return np.repeat(value, len(chunk), axis=0)
 
 
-class _Values(NamedTuple):
+def _concatenated(a: Array, b: Array) -> Array:
+    return np.concatenate([a, b])
+
+
+@dataclass(frozen=True)
+class TargetValues(Sum):
     """All values of the target, and their weights."""
 
-    y: Array
-    weight: Array
+    y: Array = field(metadata=merged_by(_concatenated))
+    weight: Array = field(metadata=merged_by(_concatenated))
 
     @classmethod
-    def map(cls, chunk: Chunk, params: None) -> _Values:
+    def map(cls, chunk: Chunk, params: None) -> Self:
         """Return the values of one chunk."""
-        w = np.asarray(chunk.weights)
-        return cls(chunk.target.astype(np.float64), w)
-
-    def merge(self, other: _Values) -> _Values:
-        """Concatenate the values of both."""
-        return _Values(np.concatenate([self.y, other.y]), np.concatenate([self.weight, other.weight]))
+        return cls(chunk.target.astype(np.float64), np.asarray(chunk.weights))
 
     def quantile(self, q: float) -> float:
         """Return the weighted q-quantile; if two values qualify, their midpoint."""
@@ -146,11 +146,8 @@ class DummyRegressor(Regressor):
             return float(self.constant)
         if self.strategy == "quantile" and self.quantile is None:
             raise ParameterError("DummyRegressor(strategy='quantile') needs a number from 0 to 1: pass quantile=.")
-        values = run.sum(_Values, None)
-        if not np.isfinite(values.y).all():
-            row = int(np.argmin(np.isfinite(values.y)))
-            raise RowError("The target y is missing or infinite", row, "; it must be finite.")
-        return values.quantile(0.5 if self.strategy == "median" else float(self.quantile or 0.0))
+        q = 0.5 if self.strategy == "median" else float(self.quantile or 0.0)
+        return run.sum(TargetValues, None).quantile(q)
 
     def _row_function(self) -> RowFunction:
         return partial(_repeated, self.constant_[0])

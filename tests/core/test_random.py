@@ -8,7 +8,18 @@ from scipy import stats
 
 from summula.core.compilation.compile import kernel
 from summula.core.engine import random, random_kernels
-from summula.core.engine.random import choice, integers, mix64, normal, permutation, random_bits, stream_key, uniform
+from summula.core.engine.random import (
+    choice,
+    draw_seed,
+    integers,
+    mix64,
+    normal,
+    permutation,
+    random_bits,
+    seed_from,
+    stream_key,
+    uniform,
+)
 
 
 @kernel
@@ -122,3 +133,11 @@ def test_shuffles_put_every_value_everywhere_equally_often():
         places[values, np.arange(4)] += 1
     # Counts are binomial with mean 1,000 and standard deviation 27.
     assert np.abs(places - 1_000).max() < 5 * 27.4
+
+
+def test_seeds_are_drawn_once_from_generators_and_an_int_can_be_the_seed_itself():
+    for made in (np.random.default_rng, np.random.RandomState):
+        assert draw_seed(made(3)) == draw_seed(made(3)) < 2**32
+        assert seed_from(made(3)) == seed_from(made(3)) < 2**31
+    assert draw_seed(3) == draw_seed(np.random.RandomState(3))
+    assert seed_from(np.int64(3)) == 3

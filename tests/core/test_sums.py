@@ -45,6 +45,12 @@ class About(Sum):
         return About(self.weight, origin, self.total + self.weight * (self.origin - origin))
 
 
+@dataclass(frozen=True)
+class Nested(Sum):
+    count: int
+    about: About
+
+
 def chunk_of(X):
     return Chunk(X, None, None, 0, len(X), X.dtype)
 
@@ -54,6 +60,12 @@ def test_fields_are_added_and_tuples_joined():
     both = a.merge(b)
     assert (both.count, both.pieces, both.optional) == (3, (1, 2, 3), 5.0)
     assert_array_equal(both.total, [11.0, 22.0])
+
+
+def test_fields_that_are_sums_are_merged_and_unmerged_by_their_own_rules():
+    a, b = Nested(2, About(2.0, 0.0, 3.0)), Nested(1, About(1.0, 5.0, 1.0))
+    assert a.merge(b) == Nested(3, About(3.0, 0.0, 9.0))
+    assert a.merge(b).unmerge(b) == a
 
 
 def test_none_on_one_side_is_none():

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from summula.cluster.passes import Centres, ClusterSums, LloydPass, RowState, assign, chunk_rows, writeable
@@ -129,11 +128,6 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         chunk = Chunk(rows.astype(source.dtype), None, None, 0, len(rows), source.dtype)
         labels = _labels(_nearest(self._centres(), chunk))
         return float(silhouette_samples(rows, labels).mean())
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, np.random.Generator):
-            return int(self.random_state.integers(2**32 - 1))
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.uint32).max, dtype="u8"))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from summula.cluster.passes import Centres, ClusterSums, LloydPass
 from summula.core.data.chunks import Chunk
-from summula.core.estimator.input.validation import as_source
-from summula.core.estimator.run import Run, Unnamed
+from summula.core.data.sources import Source
+from summula.core.estimator.certificates import SummedCertificate
+from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.core.numerics.certificate import Certificate, Verification
 from summula.core.numerics.statistics import Gram
 
 __all__ = ["KMeansCertificate", "Scatter", "spectral_bound"]
@@ -58,7 +58,7 @@ def spectral_bound(scatter: Gram, n_clusters: int) -> float:
     unit=schema.Real(0.0),
 )
 @dataclass(frozen=True)
-class KMeansCertificate(Certificate):
+class KMeansCertificate(SummedCertificate):
     """The inertia of some centres, and how far it is at most above that of any others.
 
     `centres` say which point; `unit` is what rounding may change, relative to the inertia.
@@ -73,16 +73,12 @@ class KMeansCertificate(Certificate):
         unit = 1e-4 if np.dtype(dtype) == np.float32 else 1e-9
         return cls("global", inertia, max(inertia - bound, 0.0), centres, unit)
 
-    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
-        """Recompute the inertia and the bound from the data, without the solver."""
-        source = as_source(Unnamed(), X, None, sample_weight, needs_y=False)
-        run = Run(Unnamed("KMeansCertificate"), source, quiet=True)
-        try:
-            origin = run.origin()
-            primal = run.sum(ClusterSums, LloydPass(Centres.of(self.centres, origin))).inertia
-            bound = spectral_bound(run.sum(Scatter, origin), len(self.centres))
-        finally:
-            source.release()
-        gap = max(primal - bound, 0.0)
-        same = abs(primal - self.primal) <= self.unit * abs(self.primal)
-        return Verification(primal, gap, bool(same and gap <= self.gap + self.unit * abs(self.primal)))
+    def objective(self, run: Run) -> tuple[float, float]:
+        """Return the inertia on the rows of a run, and its distance from the bound (1)."""
+        origin = run.origin()
+        inertia = run.sum(ClusterSums, LloydPass(Centres.of(self.centres, origin))).inertia
+        bound = spectral_bound(run.sum(Scatter, origin), len(self.centres))
+        return inertia, max(inertia - bound, 0.0)
+
+    def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
+        return super()._source(X, None, sample_weight)  # y is ignored

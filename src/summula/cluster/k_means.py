@@ -30,7 +30,7 @@ from summula.core.data.chunks import chunk_rows_for
 from summula.core.data.layout.blocks import empty_block
 from summula.core.data.sources import MemorySource
 from summula.core.docstrings import inherit_docs
-from summula.core.engine.random import stream_key
+from summula.core.engine.random import draw_seed, stream_key
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.input.finiteness import raise_if_overflowing
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
@@ -245,7 +245,7 @@ default="k-means++"
         """Run the algorithm `n_init` times, and keep the best result."""
         stopping = Stopping(self.max_iter, self.tol * spread.variance)
         bounds = "centres" if self.algorithm == "elkan" else "groups"
-        seed, best = self._seed(), None
+        seed, best = draw_seed(self.random_state), None
         for k in range(starts_of(self)):
             start = initial_centres(self, run, stream_key(seed, k), spread.origin)
 

@@ -38,7 +38,7 @@ from summula.core.data.chunks import Chunk, Part, SparseRows
 from summula.core.data.sources import MemorySource
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import SerialEngine, engine
-from summula.core.engine.random import choice, permutation, stream_key, uniform
+from summula.core.engine.random import choice, draw_seed, permutation, stream_key, uniform
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
 from summula.core.estimator.run import Run
@@ -205,7 +205,7 @@ default="k-means++"
 
     def _begin(self, run: Run, origin: Array) -> None:
         """Draw centres from some rows."""
-        self._key, self._since, self.n_steps_ = self._seed(), 0.0, 0
+        self._key, self._since, self.n_steps_ = draw_seed(self.random_state), 0.0, 0
         sample = _sample(run, self._init_size(run.source.n_rows), stream_key(self._key, _SAMPLE))
         best = np.inf
         with engine(SerialEngine()):

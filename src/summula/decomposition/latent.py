@@ -25,20 +25,9 @@ from summula.core.estimator.additive import AdditiveEstimator
 from summula.core.estimator.clusterer import LogDensityScores
 from summula.core.estimator.transformer import Transformer
 
-__all__ = ["Gaussian", "LatentVariables", "check_weight", "seed_of"]
+__all__ = ["Gaussian", "LatentVariables", "check_weight"]
 
 Array = NDArray[Any]
-
-
-def seed_of(random_state: Any) -> int:
-    """A number from whatever `random_state` is; 0 for None: answers do not depend on it."""
-    if random_state is None:
-        return 0
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    if isinstance(random_state, int | np.integer):
-        return int(random_state)
-    return int(random_state.randint(2**31))
 
 
 def check_weight(name: str, count: int, weight: float) -> None:

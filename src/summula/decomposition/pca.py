@@ -22,13 +22,14 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.docstrings import inherit_docs
+from summula.core.engine.random import seed_from
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram
-from summula.decomposition.latent import Gaussian, LatentVariables, check_weight, seed_of
+from summula.decomposition.latent import Gaussian, LatentVariables, check_weight
 from summula.decomposition.principal import missing
 from summula.decomposition.principal.axes import Axes, Problem, shortened
 from summula.decomposition.principal.certificate import SubspaceCertificate
@@ -231,7 +232,8 @@ class PCA(LatentVariables):
 
     def _options(self, wanted: int | None) -> Options:
         passes = _MAX_PASSES if self.max_iter is None else int(self.max_iter)
-        krylov = KrylovOptions(self.n_oversamples, seed_of(self.random_state), self.tol or _KRYLOV_TOL, passes)
+        seed = 0 if self.random_state is None else seed_from(self.random_state)
+        krylov = KrylovOptions(self.n_oversamples, seed, self.tol or _KRYLOV_TOL, passes)
         return Options(wanted, self.svd_solver, krylov, self.tol or _EM_TOL, passes)
 
     def _count(self, n: int) -> int | None:

@@ -76,6 +76,11 @@ class ClassGrams(Sum):
         return cls(count, sums, origin, total, products)
 
     @property
+    def column_squares(self) -> Array:
+        """Sums of squares of each column in each class."""
+        return np.diagonal(self.products, axis1=1, axis2=2)
+
+    @property
     def n_rows(self) -> int:
         """Number of rows, of all classes together."""
         return int(self.count.sum())

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.core.data.frames import column_numbers, frame_columns, is_frame, pop_columns
 from summula.core.data.numbers import WEIGHT, Origin, array_of, real_numbers
-from summula.core.data.scan import _checked_weight
+from summula.core.data.scan import checked_weight
 from summula.core.data.sources import MemorySource, Source
 from summula.core.data.sparse_format import check_sparse, with_short_indices
 from summula.core.engine.threads import thread_count
@@ -276,7 +276,7 @@ class Recipe:
             # A block does not know the number of its first row.
             raise DataError(f"{error} (Rows counted from row {start}.)") if start else error from None
         if "weight" in beside:
-            beside["weight"] = _checked_weight(beside["weight"], start)
+            beside["weight"] = checked_weight(beside["weight"], start)
         names = self.names, self.target_names
         return replace(MemorySource(rows, None, None, self.dtype, *names, start, self.one_target), **beside)
 

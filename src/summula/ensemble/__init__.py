@@ -1,7 +1,8 @@
 """Ensembles of trees.
 
-Machinery: `histogram/` (histogram-based gradient boosting), `stagewise/` (gradient boosting with exact trees),
-`forest/`, `adaptive/` (AdaBoost).
+Each estimator is one file, named after it. Reading order of the machinery: `forest/` (random forests and extra trees),
+`adaptive/` (AdaBoost), `stagewise/` (gradient boosting with exact trees), `histogram/` (histogram-based gradient
+boosting). Trees themselves are grown by `summula.tree`.
 
 >>> import numpy as np
 >>> from summula.ensemble import HistGradientBoostingRegressor

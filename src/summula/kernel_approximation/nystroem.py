@@ -20,13 +20,13 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.docstrings import inherit_docs
-from summula.core.engine.random import random_bits, stream_key
+from summula.core.engine.random import random_bits, seed_from, stream_key
 from summula.core.engine.threads import solving
 from summula.core.errors import DataError, warn
 from summula.core.estimator.parameters import Allowed, integer, none, random_state
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.kernel_approximation.random_features import RandomFeatures, seed_of
+from summula.kernel_approximation.random_features import RandomFeatures
 from summula.kernels.kernel import centre_of, gram
 from summula.kernels.rows import rows_of
 from summula.kernels.settings import KERNEL_SETTINGS, chosen_kernel
@@ -132,7 +132,7 @@ class Nystroem(RandomFeatures):
 
     def _basis(self, run: Run, size: int) -> Array:
         """Row numbers: those with the least random bits."""
-        bits = random_bits(stream_key(seed_of(self.random_state)), run.source.n_rows)
+        bits = random_bits(stream_key(seed_from(self.random_state)), run.source.n_rows)
         return np.sort(np.argsort(bits, kind="stable")[:size]).astype(np.int64)
 
     def _features(self, chunk: Chunk) -> Array:

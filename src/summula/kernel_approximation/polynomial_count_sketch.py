@@ -20,11 +20,11 @@ from scipy import fft, sparse
 
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
-from summula.core.engine.random import integers, stream_key
+from summula.core.engine.random import integers, seed_from, stream_key
 from summula.core.estimator.parameters import Allowed, integer, random_state, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.kernel_approximation.random_features import RandomFeatures, seed_of
+from summula.kernel_approximation.random_features import RandomFeatures
 
 __all__ = ["PolynomialCountSketch"]
 
@@ -103,7 +103,7 @@ class PolynomialCountSketch(RandomFeatures):
     def _draw(self, run: Run) -> None:
         """Draw places and signs; only the number of columns matters."""
         terms = run.source.n_features + (self.coef0 != 0)
-        seed, shape = seed_of(self.random_state), (int(self.degree), terms)
+        seed, shape = seed_from(self.random_state), (int(self.degree), terms)
         size = shape[0] * shape[1]
         self.indexHash_ = integers(stream_key(seed, 0), size, int(self.n_components)).reshape(shape)
         self.bitHash_ = (2 * integers(stream_key(seed, 1), size, 2) - 1).reshape(shape)

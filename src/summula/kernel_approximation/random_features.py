@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import MemorySource
@@ -16,22 +16,13 @@ from summula.core.docstrings import inherit_docs
 from summula.core.estimator.run import Run
 from summula.core.estimator.transformer import Transformer
 
-__all__ = ["RandomFeatures", "seed_of"]
+__all__ = ["RandomFeatures"]
 
 Array = NDArray[Any]
 
 
-def seed_of(random_state: Any) -> int:
-    """A number from whatever random_state is."""
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    if isinstance(random_state, int | np.integer):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31))
-
-
 @inherit_docs()
-class RandomFeatures(Transformer):
+class RandomFeatures(ClassNamePrefixFeaturesOutMixin, Transformer):
     """Rows turned into `n_components` features, which are dense also for sparse rows.
 
     Parameters
@@ -70,6 +61,10 @@ class RandomFeatures(Transformer):
         out = np.empty((X.shape[0], self._n_outputs()), X.dtype)
         return self._filled(self._write_rows, source, out)
 
+    @property
+    def _n_features_out(self) -> int:
+        return self._n_outputs()
+
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Names of the features: the class in small letters, and a number.
 
@@ -83,6 +78,4 @@ class RandomFeatures(Transformer):
         ndarray of str
         """
         check_is_fitted(self)
-        _check_feature_names_in(self, input_features, generate_names=False)
-        name = type(self).__name__.lower()
-        return np.array([f"{name}{j}" for j in range(self._n_outputs())], dtype=object)
+        return np.asarray(super().get_feature_names_out(input_features))

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
-from summula.core.engine.random import normal, stream_key, uniform
+from summula.core.engine.random import normal, seed_from, stream_key, uniform
 from summula.core.estimator.parameters import Allowed, integer, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Moments
-from summula.kernel_approximation.random_features import RandomFeatures, seed_of
+from summula.kernel_approximation.random_features import RandomFeatures
 
 __all__ = ["RBFSampler"]
 
@@ -82,7 +82,7 @@ class RBFSampler(RandomFeatures):
     def _draw(self, run: Run) -> None:
         """Draw the weights; only the number of columns matters, unless gamma is "scale"."""
         d, m = run.source.n_features, int(self.n_components)
-        seed, gamma = seed_of(self.random_state), self._rate(run)
+        seed, gamma = seed_from(self.random_state), self._rate(run)
         draws = normal(stream_key(seed, 0), d * m).reshape(d, m)
         dtype = run.source.dtype
         self.random_weights_ = (np.sqrt(2.0 * gamma) * draws).astype(dtype)

@@ -136,7 +136,10 @@ class KernelRidgeCertificate(Certificate):
     def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
         """Recompute objective and gap from the data, without the solver."""
         source = as_source(Unnamed(), X, y, sample_weight, needs_y=True)
-        chunk = source.chunk(0, source.n_rows)
+        try:
+            chunk = source.chunk(0, source.n_rows)
+        finally:
+            source.release()
         assert chunk.y is not None
         rows = chunk.X if chunk.is_sparse else chunk.block(np.float64)
         if rows.shape[0] != len(self.coef):

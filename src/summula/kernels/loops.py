@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from summula.core.compilation.compile import internal_fused_kernel, kernel, summing_kernel
 from summula.core.numerics.exponential32_kernels import exp32 as separate_exp32
-from summula.core.numerics.exponential_kernels import _exp2 as separate_exp2
+from summula.core.numerics.exponential_kernels import exp2 as separate_exp2
 
 __all__ = ["absolute_differences", "exponentials", "gaussian", "powers", "warmup"]
 

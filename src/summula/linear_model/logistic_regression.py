@@ -28,7 +28,7 @@ from summula.linear_model.glm.model import GlmModel, relative_gap
 from summula.linear_model.glm.objective import GlmProblem
 from summula.linear_model.glm.statistics.inference import SummaryOptions
 from summula.linear_model.glm.statistics.quality import quality_of_classes
-from summula.linear_model.glm.sums import ClassTotals
+from summula.linear_model.glm.sums import ClassWeights
 from summula.losses import Logistic, Multinomial
 from summula.penalties import Penalty
 from summula.stats.families import Bernoulli
@@ -251,7 +251,7 @@ class LogisticRegression(FormulaModel, FactorTerms, SparseCoefficients, Probabil
         if self.class_weight is None:
             return None
         if isinstance(self.class_weight, str):
-            totals = run.sum(ClassTotals, len(self.classes_), "class weights").totals
+            totals = run.sum(ClassWeights, len(self.classes_), "class weights").totals
             present = totals > 0
             return np.asarray(np.where(present, totals.sum() / (present.sum() * np.where(present, totals, 1.0)), 0.0))
         return weights_of_labels(self.class_weight, self.classes_)

@@ -28,15 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
-from summula.core.data.labels import Labels
 from summula.core.data.layout.blocks import product
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.input.validation import as_source
+from summula.core.estimator.certificates import SummedCertificate
 from summula.core.estimator.parameters import Allowed, boolean, integer, mapping, none, one_of, real
-from summula.core.estimator.run import Run, Unnamed
+from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.core.numerics.certificate import Certificate, Verification
+from summula.core.numerics.certificate import Verification
 from summula.core.numerics.exact import leads
 from summula.core.numerics.sums import Sum, merged_by
 from summula.linear_model.base.linear_predictor import dense
@@ -130,7 +129,7 @@ def _signed(X: Any, chunk: Chunk, problem: DescentProblem, coef: Array, intercep
     unit=schema.Real(0.0),
 )
 @dataclass(frozen=True)
-class PerceptronCertificate(Certificate):
+class PerceptronCertificate(SummedCertificate):
     """Whether a perceptron separates its rows, its margin, and the mistake bound.
 
     Attributes
@@ -152,6 +151,8 @@ class PerceptronCertificate(Certificate):
     bound_applies : bool
         Whether (3) applies to these steps: stochastic, started from 0, unweighted and without a penalty.
     """
+
+    _supervised: ClassVar[bool] = True
 
     separated: bool
     functional_margin: Array
@@ -211,13 +212,14 @@ class PerceptronCertificate(Certificate):
             unit=1e-4 if run.source.dtype == np.float32 else 1e-9,
         )
 
-    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
-        """Recompute sides, margins, radius, bound and risk from the data, without the solver."""
-        source = as_source(Unnamed(), X, y, sample_weight, needs_y=True, labels=Labels("the certificate", self.classes))
-        run = Run(Unnamed(), source)
-        again = type(self).of(
-            run, self.problem, self.coef, self.intercept, self.classes, self.mistakes, self.bound_applies
-        )
+    def objective(self, run: Run) -> tuple[float, float]:
+        """Return the perceptron risk on the rows of a run, twice: its minimum is 0."""
+        again = self._recomputed(run)
+        return again.primal, again.gap
+
+    def compare(self, run: Run) -> Verification:
+        """Recompute sides, margins, radius, bound and risk on the rows of a run, and compare them with the stated."""
+        again = self._recomputed(run)
         close = all(
             np.allclose(getattr(self, name), getattr(again, name), rtol=self.unit, atol=self.unit * (1 + self.radius))
             for name in ("functional_margin", "geometric_margin", "radius", "primal")
@@ -225,6 +227,11 @@ class PerceptronCertificate(Certificate):
         bounded = not (self.bound_applies and again.separated) or again.bound_holds
         confirms = close and bounded and self.separated == again.separated
         return Verification(again.primal, again.gap, bool(confirms))
+
+    def _recomputed(self, run: Run) -> Self:
+        return type(self).of(
+            run, self.problem, self.coef, self.intercept, self.classes, self.mistakes, self.bound_applies
+        )
 
     def __str__(self) -> str:
         if not self.separated:

@@ -8,7 +8,7 @@ import numpy as np
 
 from summula.core.compilation.compile import internal_kernel
 
-__all__ = ["curvature_of_score", "loss_of_score", "slope_of_score"]
+__all__ = ["loss_of_score", "slope_of_score"]
 
 
 @internal_kernel
@@ -66,19 +66,3 @@ def slope_of_score(loss: int, bend: float, y: float, p: float) -> Any:
     if abs(r) <= bend:
         return 0.0
     return np.sign(r) if loss == 6 else 2.0 * (r - bend * np.sign(r))
-
-
-@internal_kernel
-def curvature_of_score(loss: int, bend: float, y: float, p: float) -> Any:
-    """Return the second derivative of the loss in p; at a kink a one-sided one."""
-    z, size = y * p, abs(p - y)
-    if loss == 2:
-        e = np.exp(-abs(z))
-        return e / ((1.0 + e) * (1.0 + e))
-    if loss == 8:
-        return np.exp(-z)
-    if loss == 4 or (loss == 5 and size < bend):
-        return 1.0
-    if (loss == 1 and z < 1.0) or (loss == 3 and -1.0 < z < 1.0) or (loss == 7 and size > bend):
-        return 2.0
-    return 0.0

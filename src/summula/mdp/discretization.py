@@ -17,7 +17,7 @@ from scipy import sparse
 from summula.core.errors import DataError
 from summula.core.estimator.parameters import integer, one_of, random_state
 from summula.mdp.grids import Grid
-from summula.mdp.markov import MDP, _generator
+from summula.mdp.markov import MDP, random_generator
 from summula.mdp.simulators import check_actions, check_simulator, run
 from summula.optimize.problems.objective import check_arguments
 
@@ -135,7 +135,7 @@ def discretize(
     grid = grid if isinstance(grid, Grid) else Grid(*_axes(grid))
     choices = check_actions(actions)
     S, A = len(grid), len(choices)
-    points, rng = grid.points, _generator(random_state)
+    points, rng = grid.points, random_generator(random_state)
     counts = sparse.csr_matrix((S * A, S))
     paid, ended = np.zeros(S * A), np.zeros(S * A)
     total = S * A * n_samples

@@ -133,9 +133,9 @@ class FittedValueIteration(BaseEstimator):
         check_parameters(self, self._parameters)
         check_simulator(simulator, "FittedValueIteration")
         s, choices = _sampled(states), check_actions(self.actions)
-        from summula.mdp.markov import _generator
+        from summula.mdp.markov import random_generator
 
-        rng, clock = _generator(self.random_state), Clock(self.max_time)
+        rng, clock = random_generator(self.random_state), Clock(self.max_time)
         outcome = self._draw(simulator, s, choices, rng)
         y = self._targets(outcome, None, len(s))
         regressor, trace, status = clone(self.regressor).fit(s, y), [], "max_iter"
@@ -172,11 +172,11 @@ class FittedValueIteration(BaseEstimator):
 
     def q_values(self, states: Any, random_state: Any = 0) -> Array:
         """Return the estimates (1) of every action, of shape (n, A), from the simulator of the fit."""
-        from summula.mdp.markov import _generator
+        from summula.mdp.markov import random_generator
 
         check_is_fitted(self)
         s, choices = as_states(states, self.n_features_in_), check_actions(self.actions)
-        outcome = self._draw(self._simulator, s, choices, _generator(random_state))
+        outcome = self._draw(self._simulator, s, choices, random_generator(random_state))
         return self._averages(outcome, self.regressor_, len(s))
 
     def act(self, states: Any, random_state: Any = 0) -> Any:

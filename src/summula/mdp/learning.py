@@ -140,9 +140,9 @@ def learn(
     _check(n_episodes, max_steps, plan_every, epsilon, encode, max_time, random_state, model)
     env = _made(env) if isinstance(env, str) else env
     counts = _sized(env) if counts is None else counts
-    from summula.mdp.markov import _generator
+    from summula.mdp.markov import random_generator
 
-    rng, clock = _generator(random_state), Clock(max_time)
+    rng, clock = random_generator(random_state), Clock(max_time)
     state_of = _Encoder(encode, counts.n_states, _first(env, "observation_space") if encode is None else 0)
     mdp = counts.mdp(discount, **model)
     solution = mdp.solve()

@@ -153,18 +153,18 @@ class LinearDynamics(BaseEstimator):
 
     def sample(self, states: Any, actions: Any, random_state: Any = None) -> Array:
         """Return next states with noise."""
-        from summula.mdp.markov import _generator
+        from summula.mdp.markov import random_generator
 
         mean, d = self.predict(states, actions), self.n_features_in_
         values, vectors = np.linalg.eigh(self.noise_covariance_)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        return np.asarray(mean + _generator(random_state).standard_normal((len(mean), d)) @ root.T)
+        return np.asarray(mean + random_generator(random_state).standard_normal((len(mean), d)) @ root.T)
 
     def rollout(self, state: Any, actions: Any, *, noise: bool = False, random_state: Any = None) -> Array:
         """Return the states, of shape (n + 1, d), that n actions lead to from one state."""
-        from summula.mdp.markov import _generator
+        from summula.mdp.markov import random_generator
 
-        rng, a = _generator(random_state), _table(actions, "actions")
+        rng, a = random_generator(random_state), _table(actions, "actions")
         states = [_table(np.atleast_2d(as_numbers(state, "state")), "state")]
         for t in range(len(a)):
             now = states[-1]

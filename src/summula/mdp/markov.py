@@ -20,7 +20,7 @@ from summula.mdp.solvers.policy_iteration import backward_induction, policy_iter
 from summula.mdp.solvers.value_iteration import ORDERS, check_order, in_order, modified, synchronous, undiscounted
 from summula.optimize.problems.objective import check_arguments
 
-__all__ = ["MDP"]
+__all__ = ["MDP", "random_generator"]
 
 _POSITIVE = real(0.0, open_low=True)
 _SMALL = 300  # number of states up to which a linear system is solved directly
@@ -159,7 +159,7 @@ class MDP:
         if ((states < 0) | (states >= self.n_states)).any():
             raise DataError(f"start contains a state outside of 0 to {self.n_states - 1}.")
         states = np.broadcast_to(states, (n_episodes,)).astype(np.int64)
-        rng = _generator(random_state)
+        rng = random_generator(random_state)
         return simulate(self._process, check_policy(policy, self._process), states, n_steps, rng)
 
     def evaluate(self, policy: Any, *, method: str = "auto", tol: float = 1e-8) -> PolicyValue:
@@ -255,7 +255,7 @@ class MDP:
         check_arguments(
             "value_iteration", order=(order, (one_of(*ORDERS), _ORDER)), random_state=(random_state, _RANDOM)
         )
-        V, rng = check_start(start, self.n_states), _generator(random_state)
+        V, rng = check_start(start, self.n_states), random_generator(random_state)
         order = check_order(order, self.n_states)
         if self.discount == 1.0:
             return self._keep(lambda: undiscounted(self._plan(), V, stop, order, rng))
@@ -404,7 +404,7 @@ class MDP:
 _RANDOM = (random_state,)
 
 
-def _generator(given: Any) -> np.random.Generator:
+def random_generator(given: Any) -> np.random.Generator:
     """Return a generator from the parameter `random_state`."""
     if isinstance(given, np.random.RandomState):
         return np.random.default_rng(given.randint(2**32 - 1, dtype="u8"))

@@ -1,5 +1,9 @@
 """Mixtures: densities that are weighted sums of simpler ones, fitted by expectation-maximisation.
 
+Reading order: `base` (the estimators' base class), `starts` (initial parameters), `gaussians` (E-step and M-step) with
+`kernels`, `gaussian_em` (the EM model) and `gaussian_mixture`, `binomials` with `binomial_mixture` and
+`bernoulli_mixture`, `certificate` (how far from stationary). The EM loop itself is `summula.em`.
+
 >>> import numpy as np
 >>> from summula.mixture import GaussianMixture
 >>> X = np.array([[0.0], [0.2], [0.1], [5.0], [5.2], [5.1]])

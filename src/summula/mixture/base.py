@@ -167,12 +167,6 @@ class Mixture(ProbabilityWriter, Density):
             "stationary", -self.lower_bound_, np.inf, solution.x, np.inf, reg_covar, fit_weights
         )
 
-    def _draw_seed(self) -> int:
-        state = self.random_state
-        if isinstance(state, np.random.Generator):
-            return int(state.integers(2**32 - 1))
-        return int(check_random_state(state).randint(np.iinfo(np.uint32).max, dtype="u8"))
-
     # ----------------------------------------------------------------------------------------------------- predicting
 
     def _log_density(self, chunk: Chunk) -> Array:

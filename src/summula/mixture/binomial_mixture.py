@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
-from summula.core.engine.random import stream_key
+from summula.core.engine.random import draw_seed, stream_key
 from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none
 from summula.core.estimator.run import Run
@@ -78,7 +78,7 @@ class CountMixture(Mixture):
                     f"warm_start continues a fit with probabilities of shape {p.shape}, and this one has {(k, d)}: "
                     "set warm_start=False."
                 )
-        seed = self._draw_seed()
+        seed = draw_seed(self.random_state)
         seeds = [seed, *(stream_key(seed, j) for j in range(1, self.n_init))]
         options = {"fit_weights": self.fit_weights, "method": self.init_params, "seeds": seeds}
         return BinomialEM(k, self._trials(d), weights, p, **options)

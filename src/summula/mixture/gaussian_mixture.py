@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from summula.core.compilation.background import expect_kernels
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
-from summula.core.engine.random import stream_key
+from summula.core.engine.random import draw_seed, stream_key
 from summula.core.errors import CollapseWarning, DataError, ParameterError, warn
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, real
 from summula.core.estimator.run import Run
@@ -199,7 +199,7 @@ class GaussianMixture(Mixture):
             None if self.means_init is None else _checked_means(self.means_init, k, d),
             None if self.precisions_init is None else precision_factors(self.precisions_init, kind, k, d),
         )
-        seed, theta = self._draw_seed(), None
+        seed, theta = draw_seed(self.random_state), None
         if self._continues():
             theta = self._gaussians()
             if theta.means.shape != (k, d):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.compilation.compile import internal_kernel, internal_summing_kernel, kernel, non_allocating_kernel
-from summula.core.numerics.exponential_kernels import _exp
+from summula.core.numerics.exponential_kernels import exp
 
 __all__ = [
     "Patterns",
@@ -188,7 +188,7 @@ def responsibilities(lines: Array, K: int, weight: Array) -> float:
     for k in range(K):
         for i in range(n):
             x = lines[k, i] - lines[K, i]
-            e = _exp(-600.0 if x < -600.0 else x)
+            e = exp(-600.0 if x < -600.0 else x)
             lines[k, i] = e
             lines[K + 1, i] += e
     for i in range(n):

@@ -1,8 +1,9 @@
 """Naive Bayes: the features of a row are independent given its class.
 
-Each file is one model: `gaussian_nb` (normally distributed features), `bernoulli_nb` (flags), `multinomial_nb` and
-`complement_nb` (counts), `categorical_nb` (categories), `mixed_nb` (columns of different kinds). `discrete_nb` has what
-the discrete ones share, `class_totals` and `category_counts` the sums.
+Each estimator is one file. Reading order: `normal_columns` and `gaussian_nb` (normally distributed features),
+`class_totals` with `count_kernels` (sums by class), `count_fits` (what the discrete models minimise), `discrete_nb`
+(what they share), `bernoulli_nb` (flags), `multinomial_nb` and `complement_nb` (counts), `category_counts` and
+`categorical_nb` (categories), `mixed_sums` and `mixed_nb` (columns of different kinds).
 """
 
 from summula.naive_bayes.bernoulli_nb import BernoulliNB

@@ -9,9 +9,9 @@ widens the narrower one.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,8 @@ class CategoryCounts(Sum):
         Rows and weights.
     total : ndarray of shape (n_classes, n_columns, n_categories)
     """
+
+    nonnegative: ClassVar[Mapping[str, str]] = {**Sum.nonnegative, "total": "count"}
 
     count: NDArray[np.int64]
     weight: Array

@@ -8,8 +8,9 @@ a wide one is not copied for each chunk.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,8 @@ class ClassTotals(Sum):
     count, weight : ndarray of shape (n_classes,)
     total : ndarray of shape (n_classes, n_features)
     """
+
+    nonnegative: ClassVar[Mapping[str, str]] = {**Sum.nonnegative, "total": "count"}
 
     count: NDArray[np.int64]
     weight: Array
@@ -86,6 +89,8 @@ class FlagTotals(ClassTotals):
     ----------
     missing : ndarray of shape (n_classes, n_features)
     """
+
+    nonnegative: ClassVar[Mapping[str, str]] = {**ClassTotals.nonnegative, "missing": "count of missing values"}
 
     missing: Array
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,14 +32,6 @@ class MixedSums(Sum):
     moments: Moments
     counts: CategoryCounts
 
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows together."""
-        return type(self)(self.moments.merge(other.moments), self.counts.merge(other.counts))
-
-    def unmerge(self, other: Self) -> Self:
-        """The sums of these rows without those of `other`."""
-        return type(self)(self.moments.unmerge(other.moments), self.counts.unmerge(other.counts))
-
     @property
     def count(self) -> NDArray[np.int64]:
         """Number of rows by class."""
@@ -49,6 +41,11 @@ class MixedSums(Sum):
     def weight(self) -> Array:
         """Weight of the rows by class."""
         return self.counts.weight
+
+    @property
+    def column_squares(self) -> Array:
+        """Sums of squares of each column of numbers in each class."""
+        return self.moments.column_squares
 
     @property
     def n_rows(self) -> int:

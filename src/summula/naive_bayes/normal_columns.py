@@ -53,15 +53,10 @@ class ClassMoments(Sum):
         moments = Moments.map_groups(chunk, codes, n_groups, params)
         return cls(*group_sizes(codes, chunk.weight, n_groups), moments)
 
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows together."""
-        moments = self.moments.merge(other.moments)
-        return type(self)(self.count + other.count, self.weight + other.weight, moments)
-
-    def unmerge(self, other: Self) -> Self:
-        """The sums of these rows without those of `other`."""
-        moments = self.moments.unmerge(other.moments)
-        return type(self)(self.count - other.count, self.weight - other.weight, moments)
+    @property
+    def column_squares(self) -> Array:
+        """Sums of squares of each column in each class."""
+        return self.moments.column_squares
 
     @property
     def n_rows(self) -> int:

@@ -15,7 +15,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.sources import MemorySource, Source
 from summula.core.engine.engine import SerialEngine, local_engine
 from summula.core.errors import ParameterError
-from summula.core.estimator.rows import RowFunction, RowwiseEstimator, _joined, _map_chunks, _map_part
+from summula.core.estimator.rows import RowFunction, RowwiseEstimator, concatenated, map_chunks, map_part
 from summula.core.estimator.run import Run
 from summula.neighbors.search.base import Neighbors, SearchIndex
 from summula.neighbors.search.index_cache import cached_index
@@ -67,7 +67,7 @@ def packed_neighbors(find: Callable[[Chunk], Neighbors], chunk: Chunk) -> Array:
 
 def in_memory(results: Any) -> Array:
     """Return results, or batches of them, as one array."""
-    return results if isinstance(results, np.ndarray) else _joined(list(results))
+    return results if isinstance(results, np.ndarray) else concatenated(list(results))
 
 
 class NeighborSearch(RowwiseEstimator):
@@ -158,9 +158,9 @@ class NeighborSearch(RowwiseEstimator):
             return super()._map_rows(compute, source, finish)
         engine = local_engine()
         step = engine.chunk_rows or int(np.clip(-(-n // _PARTS), _LEAST_QUERIES, _MOST_QUERIES))
-        task, parts = functools.partial(_map_part, compute, finish, self._allows_nan), source.plan(step)
+        task, parts = functools.partial(map_part, compute, finish, self._allows_nan), source.plan(step)
         with closing(engine.map_ordered(task, parts, n_jobs=self.n_jobs)) as values:
-            return _joined([value for part in values for value in self._accepted(part, source)])
+            return concatenated([value for part in values for value in self._accepted(part, source)])
 
     @property
     def _pass_rows(self) -> int:
@@ -173,7 +173,7 @@ class NeighborSearch(RowwiseEstimator):
         """Yield the results for many rows at a time: every batch takes a pass over training rows in files."""
         for part in source.plan(self._pass_rows):
             for chunk in part.chunks():
-                yield _joined(self._accepted(_map_chunks(compute, finish, self._allows_nan, (chunk,)), source))
+                yield concatenated(self._accepted(map_chunks(compute, finish, self._allows_nan, (chunk,)), source))
 
     @contextmanager
     def _evaluating(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Iterator[Run]:

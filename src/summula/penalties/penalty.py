@@ -3,14 +3,14 @@
     p(v) = a |v|_1 + b/2 |v|^2,      infinite where some v_j < 0 if v is constrained to be non-negative              (1)
 
 A solver minimises f(v) + p(v), where the datafit f knows the rows and the penalty knows v. Coordinate by coordinate,
-with S(z, a) = sign(z) max(|z| - a, 0), the penalty provides
+with S(z, a) = sign(z) max(|z| - a, 0), the penalty has
 
     argmin_x  h/2 x^2 - z x + p(x)  =  S(z, a) / (h + b)                                  (the proximal step)        (2)
     |g - b x - a sign(x)| for x != 0,  max(|g - b x| - a, 0) for x = 0                                               (3)
     p*(g) = max(|g| - a, 0)^2 / (2 b),    infinite for |g| > a when b = 0                 (the conjugate)            (4)
 
-where g = -grad f. (3) is the distance of g to the subdifferential of p, and zero in all coordinates at a minimum. With
-s = g - b v, the factor t = min(1, a / max_j |s_j|) makes t s a feasible dual point.
+where g = -grad f. (2) is computed by `kernels`. (3) is the distance of g to the subdifferential of p, and zero in all
+coordinates at a minimum. With s = g - b v, the factor t = min(1, a / max_j |s_j|) makes t s a feasible dual point.
 
 References: Parikh and Boyd (2014), Proximal algorithms; Bertrand et al. (2022), Beyond L1: faster and better sparse
 models with skglm.
@@ -82,11 +82,6 @@ class Penalty(NamedTuple):
     def l1_increase(self, v: Array, step: Array) -> float:
         """Return the change of that term by a step."""
         return self.l1 * float(np.abs(v + step).sum() - np.abs(v).sum())
-
-    def prox(self, z: Array, curvature: float = 1.0) -> Array:
-        """Return the minimiser (2) in each coordinate."""
-        size = np.maximum((z if self.positive else np.abs(z)) - self.l1, 0.0)
-        return np.asarray(np.sign(z) * size / (curvature + self.l2))
 
     def steepness(self, slope: Array) -> Array:
         """Return how much of g - b v counts against a: its size, or its positive part under a constraint."""

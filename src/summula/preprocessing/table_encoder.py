@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from summula.core.data.frames import is_frame, no_such_column, opened, pop_columns
-from summula.core.data.scan import Scan, _checked_weight
+from summula.core.data.scan import Scan, checked_weight
 from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError
 from summula.core.estimator.input.validation import as_weights, collection_reader
@@ -75,7 +75,7 @@ def weight_of(columns: Columns, weight: Array | str, start: int, stop: int) -> A
     values = columns.pop(weight)
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
         raise DataError(f"The weight column {weight!r} is not numeric; weights must be numbers.")
-    return _checked_weight(values, start)
+    return checked_weight(values, start)
 
 
 def merged(a: dict[str, ColumnSums], b: dict[str, ColumnSums]) -> dict[str, ColumnSums]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Summary"]
+__all__ = ["Summary", "number_text", "text_table"]
 
 Array = NDArray[np.float64]
 
@@ -111,8 +111,8 @@ class Summary:
         return len(self.terms)
 
     def __str__(self) -> str:
-        blocks = [[self.title], _two_columns(self._fact_cells()), _text_table(self._target_table(), names=1)]
-        table = _text_table(self._rows(), names=1 if self.targets is None else 2, hidden=self._hidden())
+        blocks = [[self.title], _two_columns(self._fact_cells()), text_table(self._target_table(), names=1)]
+        table = text_table(self._rows(), names=1 if self.targets is None else 2, hidden=self._hidden())
         blocks += [table, list(self.notes)]
         return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks if block)
 
@@ -163,8 +163,8 @@ class Summary:
         before = None
         for i in shown:
             numbers = [self.estimate[i], self.std_error[i], self.statistic[i]]
-            cells = [_number(x) for x in numbers]
-            cells += [_number(self.p_value[i], 3), _number(self.ci_low[i]), _number(self.ci_high[i])]
+            cells = [number_text(x) for x in numbers]
+            cells += [number_text(self.p_value[i], 3), number_text(self.ci_low[i]), number_text(self.ci_high[i])]
             cells.insert(0, _name(self.terms[i]))
             if self.targets is not None:
                 cells.insert(0, "" if self.targets[i] == before else _name(self.targets[i]))
@@ -219,7 +219,8 @@ def _is_column(value: Any, names: Sequence[str]) -> bool:
     return isinstance(value, np.ndarray | list | tuple) and np.shape(value) == (len(names),) and bool(names)
 
 
-def _number(x: Any, digits: int = 6) -> str:
+def number_text(x: Any, digits: int = 6) -> str:
+    """Format a number with so many significant digits; "-" for NaN."""
     x = float(x)
     if 1e6 <= abs(x) < 1e10:  # an integer is easier to read than 3.48226e+06
         return f"{x:.0f}"
@@ -237,8 +238,8 @@ def _fact(value: Any, p_value: Any = None) -> str:
         return f"{value:,}"
     if not isinstance(value, float | np.floating):
         return _name(str(value))
-    text = _number(value)
-    return text if p_value is None or np.ndim(p_value) else f"{text} ({_number(p_value, 3)})"
+    text = number_text(value)
+    return text if p_value is None or np.ndim(p_value) else f"{text} ({number_text(p_value, 3)})"
 
 
 def _name(name: str) -> str:
@@ -286,7 +287,7 @@ def _aligned(cells: Sequence[str]) -> list[str]:
     return [cell + " " * (longest - fraction) for cell, fraction in zip(cells, fractions, strict=True)]
 
 
-def _text_table(rows: Sequence[Sequence[str]], names: int, hidden: int = 0) -> list[str]:
+def text_table(rows: Sequence[Sequence[str]], names: int, hidden: int = 0) -> list[str]:
     """Format a table whose first `names` columns are names; the first row contains the headings."""
     if not rows:
         return []

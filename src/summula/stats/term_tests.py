@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.stats.summary import _number, _text_table
+from summula.stats.summary import number_text, text_table
 
 __all__ = ["TermTests"]
 
@@ -39,8 +39,8 @@ class TermTests:
         names = {"wald": "Wald tests", "likelihood_ratio": "Likelihood-ratio tests"}
         rows = [["term", "df", "chi2", "p"]]
         for term, df, statistic, p in zip(self.terms, self.df, self.statistic, self.p_value, strict=True):
-            rows.append([term, str(df), _number(statistic), _number(p, 3)])
-        return "\n".join([names[self.kind], *_text_table(rows, names=1)])
+            rows.append([term, str(df), number_text(statistic), number_text(p, 3)])
+        return "\n".join([names[self.kind], *text_table(rows, names=1)])
 
     def to_frame(self) -> Any:
         """Return a data frame with one row per term (pandas if it is installed, else pyarrow)."""

@@ -20,7 +20,7 @@ from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.linear_model.base.linear_classifier import LinearClassifier
 from summula.linear_model.base.linear_predictor import SparseCoefficients
-from summula.linear_model.glm.sums import ClassTotals
+from summula.linear_model.glm.sums import ClassWeights
 from summula.svm.linear.certificate import LinearCertificate
 from summula.svm.linear.model import SHARED_PARAMETERS, LinearMachine
 from summula.svm.linear.problem import CLASS_LOSSES, LinearProblem
@@ -140,6 +140,6 @@ class LinearSVC(SparseCoefficients, LinearMachine, LinearClassifier):
         if self.class_weight is None:
             return np.ones(K)
         if isinstance(self.class_weight, str):
-            totals = run.sum(ClassTotals, K, "class weights").totals
+            totals = run.sum(ClassWeights, K, "class weights").totals
             return np.asarray(totals.sum() / (K * np.maximum(totals, 1e-300)))
         return weights_of_labels(self.class_weight, self.classes_)

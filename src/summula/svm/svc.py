@@ -25,7 +25,7 @@ from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.classifier import ScoreClassifier, weights_of_labels
 from summula.core.estimator.parameters import Allowed, boolean, mapping, none, one_of, random_state, real
-from summula.core.estimator.rows import RowFunction, composed
+from summula.core.estimator.rows import RowFunction
 from summula.core.model_files import schema
 from summula.svm.dual.certificate import Machine, MachineTask, tasks_of
 from summula.svm.dual.kernel_machine import KERNEL_PARAMETERS, KernelMachine
@@ -314,9 +314,6 @@ class SVC(KernelMachine, ScoreClassifier):
 
     def _labels_of(self, scores: Array) -> Array:
         return np.asarray(self.classes_[self._winners_of(scores)])
-
-    def _code_function(self) -> RowFunction:
-        return composed(self._winners_of, self._score_function())
 
     def decision_function(self, X: Any) -> Any:
         """Compute the scores: w'phi(x) + b for two classes, positive for the second; else by `decision_function_shape`.

@@ -18,7 +18,15 @@ from summula.core.data.chunks import Chunk, FactorRows
 from summula.core.data.sources import Source, WrappedSource
 from summula.core.errors import DataError
 
-__all__ = ["FactorSource", "Factors", "has_numbers_as_text", "numbers_for_categories", "several_kinds", "used_places"]
+__all__ = [
+    "FactorSource",
+    "Factors",
+    "has_numbers_as_text",
+    "levels_and_places",
+    "numbers_for_categories",
+    "several_kinds",
+    "used_places",
+]
 
 Array = NDArray[Any]
 
@@ -36,7 +44,7 @@ class Factors:
 
     def codes(self, name: str, values: Any, start: int = 0) -> NDArray[np.float64]:
         """The place of each value among the levels of a column; learns them first where there are none."""
-        distinct, places = _encoded(name, values, self.estimator)
+        distinct, places = levels_and_places(name, values, self.estimator)
         self.coded.add(name)
         missing = np.flatnonzero(places < 0)
         if len(missing):
@@ -107,7 +115,7 @@ def has_numbers_as_text(levels: Sequence[Any]) -> bool:
     return 2 * sum(map(is_number, levels)) > len(levels)
 
 
-def _encoded(name: str, values: Any, estimator: str) -> tuple[list[Any], Array]:
+def levels_and_places(name: str, values: Any, estimator: str) -> tuple[list[Any], Array]:
     """The different values and, for each row, the place of its own among them; -1 where it is missing."""
     import pyarrow as pa
 

@@ -28,7 +28,7 @@ from summula.core.data.readers.table import Columns, Table
 from summula.core.data.sources import Source
 from summula.core.errors import DataError
 
-__all__ = ["Piece", "Scan", "ScanSource", "scan"]
+__all__ = ["Piece", "Scan", "ScanSource", "checked_weight", "scan"]
 
 Array = NDArray[Any]
 
@@ -329,7 +329,7 @@ class ScanSource(Source):
             columns = [_joined(pieces, j) for j in range(self.n_features, place)]
             beside["y"] = columns[0][:, None] if len(columns) == 1 else np.column_stack(columns)
         if self.weight is not None:
-            beside["weight"], place = _checked_weight(_joined(pieces, place), start), place + 1
+            beside["weight"], place = checked_weight(_joined(pieces, place), start), place + 1
         if self.offset is not None:
             beside["offset"], place = _joined(pieces, place), place + 1
         if self.groups is not None:
@@ -394,7 +394,7 @@ def _joined(pieces: list[Piece], j: int) -> Array:
     return np.asarray(_values(pieces, j), dtype=np.float64)
 
 
-def _checked_weight(weight: Array, start: int) -> Array:
+def checked_weight(weight: Array, start: int) -> Array:
     """Weights of a file are checked as they come."""
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
     if len(bad):

@@ -28,6 +28,7 @@ __all__ = [
     "normal",
     "permutation",
     "random_bits",
+    "seed_from",
     "stream_key",
     "uniform",
 ]
@@ -36,6 +37,7 @@ Bits = NDArray[np.uint64]
 Rows = int | range | NDArray[np.integer[Any]]
 
 GOLDEN = 0x9E3779B97F4A7C15
+_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB  # multipliers of the finaliser
 _MASK = 2**64 - 1
 
 
@@ -44,8 +46,8 @@ def mix64(z: Any) -> Any:
 
     z is an array of uint64, or a uint64 inside a kernel.
     """
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(_FIRST)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(_SECOND)
     return z ^ (z >> np.uint64(31))
 
 
@@ -66,8 +68,8 @@ def stream_key(seed: int, stream: int | Sequence[int] = ()) -> int:
 
 def _mix(z: int) -> int:
     """`mix64` of a single number, without an array around it."""
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & _MASK
+    z = (z ^ (z >> 30)) * _FIRST & _MASK
+    z = (z ^ (z >> 27)) * _SECOND & _MASK
     return z ^ (z >> 31)
 
 
@@ -78,6 +80,17 @@ def draw_seed(random_state: Any) -> int:
     from sklearn.utils import check_random_state  # only here: processes that compile kernels do without
 
     return int(check_random_state(random_state).randint(np.iinfo(np.uint32).max, dtype="u8"))
+
+
+def seed_from(random_state: Any) -> int:
+    """Return `random_state` itself if it is an int, else a seed below 2^31 drawn from it."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    from sklearn.utils import check_random_state
+
+    return int(check_random_state(random_state).randint(2**31))
 
 
 def random_bits(key: int, rows: Rows) -> Bits:

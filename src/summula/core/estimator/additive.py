@@ -323,11 +323,8 @@ def sums_by_class(run: Run, statistic: Any, n_classes: int) -> Any:
     if hasattr(statistic, "map_groups") and chunk.dtype != np.float64:  # these sums are always in double precision
         chunk = replace(chunk, dtype=np.dtype(np.float64))
     sums = run.sum(Grouped(statistic, n_classes), pilot_origins(chunk, n_classes))
-    squares = getattr(getattr(sums, "moments", sums), "square", None)
-    if squares is None and hasattr(sums, "products"):
-        squares = np.diagonal(sums.products, axis1=-2, axis2=-1)
-    if squares is not None and squares.shape[-1] == run.source.n_features:
-        raise_if_overflowing(run.source, squares.max(axis=0))
+    if sums.column_squares is not None and sums.column_squares.shape[-1] == run.source.n_features:
+        raise_if_overflowing(run.source, sums.column_squares.max(axis=0))
     return sums
 
 

@@ -35,6 +35,9 @@ __all__ = [
     "RowFunction",
     "RowwiseEstimator",
     "composed",
+    "concatenated",
+    "map_chunks",
+    "map_part",
 ]
 
 Array = NDArray[Any]
@@ -86,16 +89,17 @@ def _lazy_on_collections(method: Callable[..., Any]) -> Callable[..., Any]:
     return by_row
 
 
-def _map_part(
+def map_part(
     compute: RowFunction, finish: Callable[[Array], Array] | None, nan: bool, part: Part
 ) -> tuple[list[Array], bool]:
     """Return the results for the chunks of a part, and whether its rows contain invalid values."""
-    return _map_chunks(compute, finish, nan, part.chunks())
+    return map_chunks(compute, finish, nan, part.chunks())
 
 
-def _map_chunks(
+def map_chunks(
     compute: RowFunction, finish: Callable[[Array], Array] | None, nan: bool, chunks: Iterable[Chunk]
 ) -> tuple[list[Array], bool]:
+    """Return the results for chunks, and whether their rows contain invalid values."""
     results, refused = [], False
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         for chunk in chunks:
@@ -106,7 +110,8 @@ def _map_chunks(
     return results, refused
 
 
-def _joined(values: list[Array]) -> Array:
+def concatenated(values: list[Array]) -> Array:
+    """Return results for consecutive rows as one array; a single one is not copied."""
     return values[0] if len(values) == 1 else np.concatenate(values)
 
 
@@ -148,7 +153,7 @@ class RowwiseEstimator(Estimator):
             if not source.is_sparse:
                 load_kernel(4 * source.n_rows * source.n_features)
             with one_blas_thread():  # without the engine: handing a few rows over takes longer than they do
-                return _joined(self._accepted(_map_chunks(compute, finish, self._allows_nan, (chunk,)), source))
+                return concatenated(self._accepted(map_chunks(compute, finish, self._allows_nan, (chunk,)), source))
         task, parts = self._row_tasks(compute, source, finish, engine.chunk_rows)
         if len(parts) == 1 and here:
             with one_blas_thread():
@@ -156,7 +161,7 @@ class RowwiseEstimator(Estimator):
         else:
             with closing(engine.map_ordered(task, parts, n_jobs=getattr(self, "n_jobs", None))) as values:
                 results = list(values)
-        return _joined([value for part in results for value in self._accepted(part, source)])
+        return concatenated([value for part in results for value in self._accepted(part, source)])
 
     def _row_tasks(
         self, compute: RowFunction, source: Source, finish: Callable[[Array], Array] | None, chunk_rows: int | None
@@ -164,7 +169,7 @@ class RowwiseEstimator(Estimator):
         """Return the function of a part, and the parts."""
         if not source.is_sparse:
             load_kernel(4 * source.n_rows * source.n_features)  # products with a vector are slow without it
-        return functools.partial(_map_part, compute, finish, self._allows_nan), source.plan(chunk_rows)
+        return functools.partial(map_part, compute, finish, self._allows_nan), source.plan(chunk_rows)
 
     def _accepted(self, results: tuple[list[Array], bool], source: Source) -> list[Array]:
         """Return the values of a part, unless its rows contain invalid ones."""
@@ -181,7 +186,7 @@ class RowwiseEstimator(Estimator):
         task, parts = self._row_tasks(compute, source, finish, engine.chunk_rows)
         with closing(map_batches(engine, task, parts, n_jobs=getattr(self, "n_jobs", None))) as results:
             for part in results:
-                yield _joined(self._accepted(part, source))
+                yield concatenated(self._accepted(part, source))
 
     def _fill_batches(self, fill: Callable[[Chunk, Array], None], source: Source, width: int) -> Iterator[Array]:
         """Yield a block of results for each chunk of rows read from files."""

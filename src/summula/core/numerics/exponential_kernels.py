@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from summula.core.compilation.compile import internal_kernel, kernel
 
-__all__ = ["exponentials", "sigmoids", "warmup"]
+__all__ = ["exp", "exp2", "exponentials", "sigmoids", "warmup"]
 
 Array = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ _ARTANH = tuple(1.0 / (2 * n + 1) for n in range(11))
 
 
 @internal_kernel
-def _exp(x: float) -> float:
+def exp(x: float) -> float:
     """Equation (1), for |x| <= 600."""
     shifted = x * _PER_LOG_2 + _ROUND
     k = shifted - _ROUND
@@ -70,7 +70,7 @@ def _exp(x: float) -> float:
 
 
 @internal_kernel
-def _exp2(t: float) -> float:
+def exp2(t: float) -> float:
     """Equation (2), for -1022 <= t <= 1023; 0 at t = -1023."""
     shifted = t + _ROUND
     f = t - (shifted - _ROUND)
@@ -107,7 +107,7 @@ def exponentials(x: Array, factor: float, bound: float, out: Array) -> None:
         y = x[i]
         y = -bound if y < -bound else y
         y = bound if y > bound else y
-        out[i] = _exp(factor * y)
+        out[i] = exp(factor * y)
 
 
 @kernel
@@ -116,7 +116,7 @@ def sigmoids(eta: Array, p: Array, spread: Array, tail: Array) -> None:
     for i in range(len(eta)):
         x = -abs(eta[i])
         x = -600.0 if x < -600.0 else x
-        e = _exp(x)
+        e = exp(x)
         larger = np.reciprocal(1.0 + e)
         smaller = e * larger
         p[i] = smaller if eta[i] < 0.0 else larger

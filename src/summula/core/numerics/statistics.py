@@ -235,6 +235,11 @@ class Moments(Sum):
     total: Array
     square: Array
 
+    @property
+    def column_squares(self) -> Array:
+        """Sums of squares of each column."""
+        return self.square
+
     @classmethod
     @np.errstate(over="ignore", invalid="ignore")
     def map(cls, chunk: Chunk, params: Array) -> Self:

@@ -21,7 +21,6 @@ __all__ = ["impossible"]
 Array = NDArray[np.float64]
 
 _ROUNDING = 1e-8  # of the sums before
-_TOTALS = ("CategoryCounts", "ClassTotals", "FlagTotals")  # whose totals count something
 
 
 def impossible(left: Any, before: Any) -> str | None:
@@ -35,9 +34,7 @@ def impossible(left: Any, before: Any) -> str | None:
         value, earlier = getattr(left, field.name), getattr(before, field.name)
         if isinstance(value, Sum) and (found := impossible(value, earlier)) is not None:
             return found
-    counted = {"count": "number of rows", "weight": "sum of weights"}
-    counted |= {"total": "count", "missing": "count of missing values"} if type(left).__name__ in _TOTALS else {}
-    for name, words in counted.items():
+    for name, words in left.nonnegative.items():
         if hasattr(left, name) and _is_negative(getattr(left, name), getattr(before, name)):
             return f"a negative {words}"
     if hasattr(left, "square") and _is_negative(_variances(left), before.square):

@@ -4,19 +4,20 @@
 
 A statistic is a frozen dataclass derived from `Sum`. It defines `map`; its fields define how they are merged:
 
-    total: Array        added; tuples are concatenated; None on either side gives None
+    total: Array        added; sums are merged, tuples concatenated; None on either side gives None
     largest: float = field(metadata=merged_by(max))     merged by a function of two values: rows cannot be removed
     origin: Array       the origin of the other fields: kept, and the other side is re-centred
+
+Two declarations are for checks of the sums: `nonnegative` fields, and the sums of squares of columns, `column_squares`.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,18 +47,23 @@ def _fields_of_class(kind: Any) -> tuple[tuple[str, Merge | None], ...]:
 
 
 class Sum:
-    """Mixin of frozen dataclasses that are merged and unmerged field by field."""
+    """Mixin of frozen dataclasses that are merged and unmerged field by field.
+
+    `nonnegative` maps the fields that no rows make negative to the words that errors use for them.
+    """
+
+    nonnegative: ClassVar[Mapping[str, str]] = {"count": "number of rows", "weight": "sum of weights"}
 
     def merge(self, other: Self) -> Self:
         """The sums of both sets of rows together."""
-        return self._combined(other, operator.add)
+        return self._combined(other, _added)
 
     def unmerge(self, other: Self) -> Self:
         """The sums of these rows without those of `other`, which must be among them."""
         for name, merge in _fields(self):
             if merge is not None:
                 raise TypeError(f"{type(self).__name__}.{name} is not a sum, so rows cannot be removed from it.")
-        return self._combined(other, operator.sub)
+        return self._combined(other, _subtracted)
 
     @property
     def n_rows(self) -> int:
@@ -71,6 +77,11 @@ class Sum:
     def is_complete(self, n_rows: int) -> bool:
         """Whether the sums include all values of all rows; overridden by statistics that skip missing values."""
         return self.is_finite()
+
+    @property
+    def column_squares(self) -> NDArray[np.float64] | None:
+        """Sums of squares of each column, with the columns along the last axis; None if they are not among the sums."""
+        return None
 
     def recentre(self, origin: Any) -> Self:
         """The same sums about another origin."""
@@ -95,6 +106,14 @@ class Sum:
 
 def _joined(a: Any, b: Any, merge: Merge) -> Any:
     return None if a is None or b is None else merge(a, b)
+
+
+def _added(a: Any, b: Any) -> Any:
+    return a.merge(b) if isinstance(a, Sum) else a + b
+
+
+def _subtracted(a: Any, b: Any) -> Any:
+    return a.unmerge(b) if isinstance(a, Sum) else a - b
 
 
 def _is_finite(value: Any) -> bool:

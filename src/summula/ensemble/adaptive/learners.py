@@ -6,7 +6,7 @@ else is cloned and fitted.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,19 +22,9 @@ from summula.tree.growing.outputs import Outputs
 from summula.tree.prediction.predictor_kernels import find_leaves
 from summula.tree.prediction.scoring_kernels import COMPILE_SCORING
 
-__all__ = ["AnyLearner", "Learner", "TreeLearner", "is_plain_tree"]
+__all__ = ["AnyLearner", "TreeLearner", "is_plain_tree"]
 
 Array = NDArray[Any]
-
-
-class Learner(Protocol):
-    """Base learner of a round."""
-
-    def fit(self, weight: Array, number: int) -> Array:
-        """Fit to weighted rows; return the code of the class predicted for each (of weight 0: any)."""
-
-    def keep(self) -> None:
-        """Add the learner fitted last to those of the model."""
 
 
 def is_plain_tree(estimator: Any) -> bool:

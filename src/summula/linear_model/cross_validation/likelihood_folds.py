@@ -31,7 +31,7 @@ from summula.linear_model.base.linear_predictor import linear_values
 from summula.linear_model.cross_validation.folds import Batch
 from summula.linear_model.glm.minimise import minimise
 from summula.linear_model.glm.objective import GlmFit, GlmProblem
-from summula.linear_model.glm.sums import ClassTotals
+from summula.linear_model.glm.sums import ClassWeights
 from summula.linear_model.l1.likelihood import at_once
 from summula.losses import Multinomial
 
@@ -118,7 +118,7 @@ def train_of(run: Run, split: Split, problem: GlmProblem) -> Run:
 def path_of(run: Run, problems: Sequence[GlmProblem], number: int) -> list[GlmFit]:
     """The fits of some problems on the rows of a split, each started from the one before."""
     problem = problems[0]
-    there = run.sum(ClassTotals, max(problem.outputs, 2), "classes").totals > 0
+    there = run.sum(ClassWeights, max(problem.outputs, 2), "classes").totals > 0
     if problem.intercept and there.sum() < 2:
         raise DataError(
             f"Split {number} has training rows of one class only; use fewer splits, or a splitter that preserves the "

@@ -28,7 +28,7 @@ from summula.losses import Logistic, Loss, Multinomial, PoissonLog, Squared
 __all__ = [
     "CANONICAL",
     "At",
-    "ClassTotals",
+    "ClassWeights",
     "Diagonal",
     "Slopes",
     "WeightTotal",
@@ -454,14 +454,14 @@ class Diagonal(Sum):
 
 
 @dataclass(frozen=True)
-class ClassTotals(Sum):
+class ClassWeights(Sum):
     """The total weight of each class; `params` is the number of classes."""
 
     totals: Array
 
     @classmethod
     def map(cls, chunk: Chunk, params: int) -> Self:
-        """The totals of one chunk."""
+        """The weights of one chunk."""
         assert chunk.codes is not None
         return cls(np.bincount(chunk.codes, weights=chunk.weight, minlength=params).astype(float))
 

@@ -42,7 +42,7 @@ from summula.linear_model.glm.bounds.dual import bound_of
 from summula.linear_model.glm.bounds.returned import point_of, returned, rounded
 from summula.linear_model.glm.objective import GlmFit, GlmProblem, Objective, Offer
 from summula.linear_model.glm.solver import first_guess, representative
-from summula.linear_model.glm.sums import ClassTotals
+from summula.linear_model.glm.sums import ClassWeights
 from summula.linear_model.l1.quadratic_model import Point, QuadraticModel, evaluated, local_gap, promise_of, slopes_of
 from summula.linear_model.l1.working_set import HeldColumns
 
@@ -358,7 +358,7 @@ def _started(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
     """Return a starting point fitted to the leading rows if they are representative, else zero slopes."""
     parameters = problem.outputs * (int(problem.intercept) + run.source.n_features)
     fewer = rows // _LEVEL
-    guess = _constant(run, problem, origin, rows)
+    guess = _constant(run, problem, rows)
     if not at_once(run, problem) or fewer < max(_FEWEST, 4 * parameters) or not problem.max_steps:
         return guess
     few = run.leading(fewer)
@@ -371,11 +371,11 @@ def _started(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
     return np.asarray(solution.x) if np.isfinite(solution.value) else guess
 
 
-def _constant(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
+def _constant(run: Run, problem: GlmProblem, rows: int) -> Array:
     """No slopes, and intercepts that fit the mean, or the classes."""
     x = first_guess(run, problem, min(rows, 65_536))
     if problem.outputs > 1 and problem.intercept and problem.max_steps:
-        totals = run.leading(min(rows, 65_536)).sum(ClassTotals, problem.outputs).totals
+        totals = run.leading(min(rows, 65_536)).sum(ClassWeights, problem.outputs).totals
         totals = totals if problem.class_weight is None else totals * problem.class_weight
         theta = x.reshape(problem.outputs, -1)
         level = np.log(np.maximum(totals, 1e-3 * totals.max()))

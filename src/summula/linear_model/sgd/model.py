@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from summula.core.data.chunks import Part
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import watched
+from summula.core.engine.random import seed_from
 from summula.core.errors import ClusterError, DataError, ParameterError, warn
 from summula.core.estimator.early_stopping import validation_mask
 from summula.core.estimator.estimator import Estimator
@@ -203,14 +203,6 @@ class StochasticModel(SparseCoefficients, Estimator):
             for positive, inside, outside in zip(problem.positive, problem.inside, problem.outside, strict=True)
         ]
 
-    def _seed(self) -> int:
-        """Return an integer seed from random_state."""
-        if isinstance(self.random_state, np.random.Generator):
-            return int(self.random_state.integers(2**31))
-        if isinstance(self.random_state, int | np.integer) and self.random_state >= 0:
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31))
-
     # ----------------------------------------------------------------------------------------------------- rows
 
     def _survey(self, run: Run, n_classes: int) -> RowSizes:
@@ -224,8 +216,10 @@ class StochasticModel(SparseCoefficients, Estimator):
             return None
         n = run.source.n_rows
         if n > _LISTED_ROWS:
-            return HeldOut(None, float(self.validation_fraction), self._seed())
-        state = self._seed() if isinstance(self.random_state, np.random.Generator) else self.random_state
+            return HeldOut(None, float(self.validation_fraction), seed_from(self.random_state))
+        state = self.random_state
+        if isinstance(state, np.random.Generator):
+            state = seed_from(state)
         y = _targets(run) if self._labelled else None
         listed = validation_mask(n, self.validation_fraction, state, y)
         return HeldOut(listed, float(self.validation_fraction), 0)
@@ -318,7 +312,7 @@ class StochasticModel(SparseCoefficients, Estimator):
         self, run: Run, problem: DescentProblem, columns: list[Column], settings: Settings, after_epoch: AfterEpoch
     ) -> None:
         held_out = self._held_out(run)
-        visits = Visits(run, self._seed(), shuffle=self.shuffle, held_out=held_out)
+        visits = Visits(run, seed_from(self.random_state), shuffle=self.shuffle, held_out=held_out)
         descend_epochs(run, columns, visits, settings, int(self.t_) - 1, after_epoch)
 
     def _settings(self, whole: bool) -> Settings:

@@ -171,7 +171,10 @@ class SupportCertificate(Certificate):
         labels = None if self.classes is None else Labels("the certificate", self.classes)
         needs_y = self.task.kind != "one class"
         source = as_source(Unnamed(), X, y if needs_y else None, sample_weight, needs_y=needs_y, labels=labels)
-        found = self._objectives(source)
+        try:
+            found = self._objectives(source)
+        finally:
+            source.release()
         rounding = found.rounding + self.unit * max(abs(self.primal), 1.0)
         same = bool(found.feasible and abs(found.primal - self.primal) <= rounding)
         if self.kind != "global":

@@ -93,9 +93,12 @@ class LinearCertificate(Certificate):
         labels = None if self.classes is None else Labels("the certificate", self.classes)
         source = as_source(Unnamed(), X, y, sample_weight, needs_y=True, labels=labels)
         primal = gap = 0.0
-        for k, problem in enumerate(self.problems):
-            one, more = self._judged(source, k, problem)
-            primal, gap = primal + one, gap + more
+        try:
+            for k, problem in enumerate(self.problems):
+                one, more = self._judged(source, k, problem)
+                primal, gap = primal + one, gap + more
+        finally:
+            source.release()
         slack = self.unit * max(abs(self.primal), 1e-300)
         same = abs(primal - self.primal) <= slack and gap <= self.gap + slack
         return Verification(primal, gap, bool(same))

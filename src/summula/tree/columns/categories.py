@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.factors import Factors, _encoded, used_places
+from summula.core.data.factors import Factors, levels_and_places, used_places
 from summula.core.data.frames import is_category, opened
 from summula.core.data.sources import MemorySource, Source
 from summula.core.errors import DataError
@@ -48,7 +48,7 @@ class Categories(Factors):
 
     def codes(self, name: str, values: Any, start: int = 0) -> NDArray[np.float64]:
         """The numbers that stand for some values of a column."""
-        distinct, places = _encoded(name, values, self.estimator)
+        distinct, places = levels_and_places(name, values, self.estimator)
         used = [distinct[k] for k in used_places(places)]  # a frame may list levels no row has
         if _numeric(used) and name not in self.texts:
             if name not in self.found:
@@ -66,7 +66,7 @@ class Categories(Factors):
 
     def distinct(self, name: str, values: Any) -> list[Any]:
         """The different values among some of a column, but for missing ones."""
-        found, places = _encoded(name, values, self.estimator)
+        found, places = levels_and_places(name, values, self.estimator)
         return [found[k] for k in used_places(places)]
 
     def known(self) -> Categories:

@@ -105,7 +105,7 @@ def open_text(path: str, encoding: str | None = None) -> TextFile:
         raise DataError(f"The file {path} cannot be decompressed ({_SAID[compression]}); it is damaged or cut short: "
                         "get it again.") from error  # fmt: skip
     whole = len(raw) <= HEAD
-    name = _checked_encoding(encoding, path) if encoding is not None else _encoding_of(raw[:HEAD], whole, path)
+    name = _checked_encoding(encoding) if encoding is not None else _encoding_of(raw[:HEAD], whole, path)
     try:
         decoder = codecs.getincrementaldecoder("utf-8-sig" if name == "utf-8" else name)()
         head = decoder.decode(raw[:HEAD], whole).encode()
@@ -117,7 +117,7 @@ def open_text(path: str, encoding: str | None = None) -> TextFile:
     return TextFile(path, name, compression, head, whole)
 
 
-def _checked_encoding(name: str, path: str) -> str:
+def _checked_encoding(name: str) -> str:
     try:
         found = codecs.lookup(name).name
     except LookupError:
