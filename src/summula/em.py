@@ -226,7 +226,7 @@ def fit(
         try:
             return _iterate(model, run, (tol, max_iter, previous), on_step, kept.append)
         except OutOfTime:
-            run.settle(OutOfTime())
+            run.keep_offered(OutOfTime())
             if not kept:
                 raise TimeLimitError(
                     f"max_time={max_time} s was over before the first step; raise max_time or give fewer rows."

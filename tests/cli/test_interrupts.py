@@ -38,7 +38,7 @@ main()
 
 
 def interrupted_at(line: str, parts: int, *words: object) -> subprocess.CompletedProcess[str]:
-    """Run a command that presses Ctrl-C so many parts after it printed a line; 0 is at the line."""
+    """Run a command interrupted by Ctrl-C a number of parts after it printed a line; 0 is at the line."""
     command = [sys.executable, "-c", PRESS_CTRL_C + SCRIPT, line, str(parts), *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=TIMEOUT, check=False)
     assert line in done.stderr

@@ -443,7 +443,7 @@ def test_standard_input(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_terminal_is_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(isatty=lambda: True))
-    with pytest.raises(DataError, match="Nothing comes on standard input; pipe a table to it"):
+    with pytest.raises(DataError, match="No data on standard input; pipe a table to it"):
         summula.scan("-")
 
 

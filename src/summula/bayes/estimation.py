@@ -160,9 +160,9 @@ def _bracket(log_posterior: Callable[[float], float], low: float, high: float) -
         lambda t: -log_posterior(t), bounds=around, method="bounded", options={"xatol": 1e-13 * (1 + abs(grid[top]))}
     )
     mode, peak = (float(found.x), -float(found.fun)) if -found.fun >= values[top] else (float(grid[top]), values[top])
-    seen = np.flatnonzero(values > peak - _DEPTH)
-    first, last = (int(seen[0]), int(seen[-1])) if len(seen) else (top, top)
-    inside = (min(grid[first], mode), max(grid[last], mode)) if len(seen) else (mode, mode)
+    covered = np.flatnonzero(values > peak - _DEPTH)
+    first, last = (int(covered[0]), int(covered[-1])) if len(covered) else (top, top)
+    inside = (min(grid[first], mode), max(grid[last], mode)) if len(covered) else (mode, mode)
     begin = _falls(log_posterior, peak, grid[first - 1] if first else low, inside[0], low)
     end = _falls(log_posterior, peak, grid[last + 1] if last + 1 < len(grid) else high, inside[1], high)
     return begin, _polished(log_posterior, mode, begin, end), end

@@ -268,7 +268,7 @@ def _relocated(run: Run, now: Centres, sums: ClusterSums, empty: Array) -> Array
 # ----------------------------------------------------------------------------------- what else is computed of all rows
 
 
-def _first(a: Any, b: Any) -> Any:
+def _concatenate(a: Any, b: Any) -> Any:
     return np.concatenate([a, b])
 
 
@@ -277,14 +277,14 @@ class Furthest(Sum):
     """The rows furthest from their centres, furthest first, of equally far ones the first: at most `most`."""
 
     most: int = field(metadata=merged_by(max))
-    square: Array = field(metadata=merged_by(_first))
-    label: Array = field(metadata=merged_by(_first))
-    weight: Array = field(metadata=merged_by(_first))
-    x: Array = field(metadata=merged_by(_first))
+    square: Array = field(metadata=merged_by(_concatenate))
+    label: Array = field(metadata=merged_by(_concatenate))
+    weight: Array = field(metadata=merged_by(_concatenate))
+    x: Array = field(metadata=merged_by(_concatenate))
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[Centres, int]) -> Self:
-        """Of one chunk; rows of weight 0 do not count."""
+        """Return the furthest rows of one chunk; rows of weight 0 do not count."""
         centres, most = params
         labels, own = _nearest(chunk, centres)
         w = chunk.weights
@@ -318,7 +318,7 @@ class Labels(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: Centres) -> Self:
-        """Of one chunk."""
+        """Return the labels of one chunk."""
         return cls((params.order[_nearest(chunk, params)[0]].astype(np.int32),))
 
 

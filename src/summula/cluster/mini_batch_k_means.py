@@ -220,8 +220,10 @@ default="k-means++"
     def _init_size(self, n: int) -> int:
         size = self.init_size or max(3 * self.batch_size, 3 * self.n_clusters)
         if size < self.n_clusters:
-            said = f"init_size={size} should be larger than n_clusters={self.n_clusters}; three per cluster are taken."
-            warn(said, RuntimeWarning)
+            message = (
+                f"init_size={size} should be larger than n_clusters={self.n_clusters}; three per cluster are taken."
+            )
+            warn(message, RuntimeWarning)
             size = 3 * self.n_clusters
         return min(size, n)
 

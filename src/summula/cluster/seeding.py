@@ -249,7 +249,7 @@ class Nearby(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: Centres) -> Self:
-        """Of one chunk."""
+        """Return the weight nearest to each centre in one chunk."""
         state = RowState.blank(len(chunk), 0)
         assign(chunk_rows(chunk), params, state, np.empty(len(chunk)))
         return cls(np.bincount(state.labels, weights=chunk.weight, minlength=len(params.values)).astype(np.float64))

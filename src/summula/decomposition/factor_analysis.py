@@ -285,9 +285,9 @@ class FactorAnalysis(LatentVariables):
 
     def _column_names(self) -> str:
         names = getattr(self, "feature_names_in_", None)
-        told = [repr(str(names[j])) if names is not None else str(j) for j in self.heywood_[:5]]
-        more = len(self.heywood_) - len(told)
-        words = ", ".join(told) + (f" and {more} more" if more else "")
+        shown = [repr(str(names[j])) if names is not None else str(j) for j in self.heywood_[:5]]
+        more = len(self.heywood_) - len(shown)
+        words = ", ".join(shown) + (f" and {more} more" if more else "")
         return f"column {words}" if len(self.heywood_) == 1 else f"columns {words}"
 
     # --------------------------------------------------------------------------------------------- using the model

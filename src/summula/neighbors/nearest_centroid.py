@@ -184,7 +184,7 @@ class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClass
             self.certificate_ = StatisticCertificate.of(fit, sums, kind="exact", classes=self.classes_)
 
     def _shrunk(self, sums: Moments, centroids: Array) -> Array:
-        """Name the pooled deviations, and shrink the centroids if so asked."""
+        """Name the pooled deviations, and shrink the centroids if requested."""
         spread = Spread.of(sums, centroids)
         self.within_class_std_dev_ = spread.within
         self.deviations_ = spread.standardised(centroids)

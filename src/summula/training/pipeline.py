@@ -423,7 +423,8 @@ class _Training:
     def _announce(self, target: Target, sums: dict[str, Any]) -> None:
         request, task, missing = self.request, target.task, int((~target.known).sum())
         self.remark(
-            f"{self.table.name}: {self.table.n_rows:,} rows; {request.target!r} is taken as {task.kind} ({task.said})."
+            f"{self.table.name}: {self.table.n_rows:,} rows; "
+            f"{request.target!r} is taken as {task.kind} ({task.reason})."
         )
         if missing:
             rows = "1 row" if missing == 1 else f"{missing:,} rows"

@@ -147,9 +147,9 @@ def _no_label(value: Any, row: int, estimator: str) -> DataError:
         return DataError(
             f"The target y is {value} at row {row}; {estimator} needs a label in every row: drop rows without one."
         )
-    said = " ".join(str(value).split())[:60]
+    text = " ".join(str(value).split())[:60]
     return DataError(
-        f"Unknown label type: the target y holds {said} ({type(value).__name__}) at row {row}; {estimator} needs text, "
+        f"Unknown label type: the target y holds {text} ({type(value).__name__}) at row {row}; {estimator} needs text, "
         "whole numbers or booleans: convert it, for example with np.asarray(y).astype(str)."
     )
 

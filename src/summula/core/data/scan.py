@@ -320,7 +320,7 @@ class ScanSource(Source):
         return replace(Chunk(rows, None, None, start, stop, self.dtype), **self._beside(pieces, start))
 
     def _beside(self, pieces: list[Piece], start: int) -> dict[str, Any]:
-        """The columns that rows have beside their features, in the order they were asked for."""
+        """The columns that rows have beside their features, in the order requested."""
         beside: dict[str, Any] = {}
         place = self.n_features + len(self.targets)
         if self.labels is not None and self.targets:

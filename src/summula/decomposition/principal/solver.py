@@ -31,7 +31,7 @@ from summula.linear_model.least_squares.normal_equations import off_centre
 __all__ = ["KEPT_COLUMNS", "Found", "Options", "solve", "sum_products"]
 
 KEPT_COLUMNS = 2_048  # up to which products of columns are summed, and kept
-_KEPT_WIDE = 512  # the same where there are more columns than rows, or where a Krylov method is asked for by name
+_KEPT_WIDE = 512  # the same where there are more columns than rows, or where a Krylov method is requested by name
 _GATHERED_ROWS = 2_048  # up to which rows are gathered where there are more columns
 _GATHERED_VALUES = 2**27
 _MOST_ALL = 16_384  # rows or columns up to which all axes can be requested

@@ -6,12 +6,12 @@ penalty l2 |w|^2 / 2 + l1 |w|_1, a step over a batch B of rows with weights c_i 
     w <- (1 - eta l2) w - eta / |B| sum_i c_i l'_i x_i,      b <- b - eta / |B| sum_i c_i l'_i                     (1)
     u <- u + eta l1;   w_j > 0: w_j <- max(0, w_j - (u + q_j)),   w_j < 0: w_j <- min(0, w_j + (u - q_j))          (2)
 
-where u is the L1 penalty due so far and q_j what w_j has paid of it (Tsuruoka, Tsujii and Ananiadou 2009). Three
-devices keep a step as cheap as the stored values of its rows:
+where u is the cumulative L1 penalty and q_j the part of it that has been applied to w_j (Tsuruoka, Tsujii and
+Ananiadou 2009). Three devices make the cost of a step proportional to the stored values of its rows:
 
     w = s v           a shrinkage by L2 is one product, s <- (1 - eta l2) s                                        (3)
-    (2) when touched  a column pays what has come due when a row next looks at it: without L2, paying in one or in
-                      many parts comes to the same
+    lazy updates      (2) is applied to a column when a row next uses it: without L2, one update by the sum of several
+                      penalties equals the several updates
     sum of s v        = S v + a, where S is the sum of s so far and a <- a - S delta when v <- v + delta           (4)
 
 A buffer of rows is dense (`indices` None: d values per row) or CSR. The branches on None are decided by the compiler.
@@ -35,14 +35,14 @@ from summula.core.compilation.compile import (
 from summula.core.compilation.intrinsics import prefetch
 from summula.core.engine.random_kernels import shuffle
 from summula.linear_model.sgd.rows import Buffer
-from summula.linear_model.sgd.rule import DUE, ONE_BUFFER, SCALE, SCALES, Epochs, Rule, State
+from summula.linear_model.sgd.rule import L1_SUM, ONE_BUFFER, SCALE, SCALES, Epochs, Rule, State
 from summula.losses.kernels import loss_of_score, slope_of_score
 
 __all__ = [
     "add_products",
     "add_squares",
+    "apply_pending_updates",
     "descend",
-    "settle",
     "warmup",
 ]
 
@@ -62,7 +62,7 @@ def _prefetch_row(data: Array, first: int, last: int) -> None:
 
 # Loops over a row may add in any order (every call does so in the same one), which lets them use vector instructions;
 # NaN and infinities keep their meaning. Dense rows are slices. Those of CSR, which are often shorter, are not: a slice
-# is a reference, and counting two a row costs as much as a dozen entries.
+# is a reference, and counting two per row costs as much as a dozen entries.
 
 
 @internal_summing_kernel
@@ -98,7 +98,7 @@ def _square(data: Array) -> float:
 
 @internal_summing_kernel
 def _add(data: Array, indices: Array | None, step: float, before: float, v: Array, a: Any, judged: int) -> float:
-    """v += step x, and (4) where there are averages; returns by how much |v|^2 has grown, where that is asked for."""
+    """v += step x, and (4) where there are averages; returns the increase of |v|^2, if `judged`."""
     grown = 0.0
     if indices is None:
         if judged:
@@ -126,19 +126,19 @@ def _add(data: Array, indices: Array | None, step: float, before: float, v: Arra
 
 
 @internal_kernel
-def _pay(
-    count: int, indices: Array | None, due: float, scale: float, before: float, v: Array, a: Any, q: Array
+def _apply_l1(
+    count: int, indices: Array | None, u: float, scale: float, before: float, v: Array, a: Any, q: Array
 ) -> float:
-    """Equation (2) for the columns of a row; returns by how much |v|^2 has grown."""
+    """Apply the cumulative penalty (2) to the columns of a row; returns the increase of |v|^2."""
     grown = 0.0
     for k in range(count):
         j = np.uint64(k) if indices is None else np.uint64(indices[k])
         old = v[j]
         if old > 0.0:
-            new = old - (due + q[j]) / scale
+            new = old - (u + q[j]) / scale
             new = new if new > 0.0 else 0.0
         elif old < 0.0:
-            new = old + (due - q[j]) / scale
+            new = old + (u - q[j]) / scale
             new = new if new < 0.0 else 0.0
         else:
             continue
@@ -256,7 +256,7 @@ def descend_rows(
                 shuffle(epochs.seed, epochs.first + done, 1, order)
         scale, b, t, eta = numbers[0], numbers[1], numbers[2], numbers[3]
         losses, penalties, updates = numbers[4], numbers[5], numbers[6]
-        due, scales, intercepts, averaged = numbers[7], numbers[8], numbers[9], numbers[10]
+        u, scales, intercepts, averaged = numbers[7], numbers[8], numbers[9], numbers[10]
         square = _square(v)
         for at in range(0, n, rule.batch):
             size = rule.batch if rule.batch < n - at else n - at
@@ -271,7 +271,7 @@ def descend_rows(
                 else:
                     if q is not None:
                         columns = indices[starts[i] : starts[i + 1]]
-                        square += _pay(len(columns), columns, due, scale, scales, v, a, q)
+                        square += _apply_l1(len(columns), columns, u, scale, scales, v, a, q)
                     p = scale * _sparse_dot(data, indices, starts[i], starts[i + 1], v) + b
                 target, share = y[i], 1.0
                 if rule.positive >= 0.0:
@@ -317,18 +317,18 @@ def descend_rows(
                 intercepts += b
                 averaged += 1.0
             if q is not None:
-                due += eta * rule.l1
+                u += eta * rule.l1
                 for r in range(size):
                     i = order[at + r]
                     if indices is not None:
                         columns = indices[starts[i] : starts[i + 1]]
-                        square += _pay(len(columns), columns, due, scale, scales, v, a, q)
+                        square += _apply_l1(len(columns), columns, u, scale, scales, v, a, q)
                     elif r == 0:  # one row touches every column
-                        square += _pay(width, None, due, scale, scales, v, a, q)
+                        square += _apply_l1(width, None, u, scale, scales, v, a, q)
             t += 1.0
         if q is not None and rule.schedule < 3:
-            # Columns that were not looked at owe a part of it; so all pay, and what the penalty is in the end counts.
-            _pay(len(v), None, due, scale, scales, v, a, q)
+            # Apply the pending penalty to columns that no row used, so that the final coefficients are penalised.
+            _apply_l1(len(v), None, u, scale, scales, v, a, q)
             for k in range(len(v)):
                 penalties += n * rule.l1 * scale * abs(v[k])
         if len(epochs.trace) > 0:
@@ -336,12 +336,12 @@ def descend_rows(
             clean = updates == 0.0 and epochs.clean > 0
             losses = penalties = updates = 0.0
             if q is not None:
-                _pay(len(v), None, due, scale, scales, v, a, q)
+                _apply_l1(len(v), None, u, scale, scales, v, a, q)
             _fold_scale(scale, scales, v, a)
             scale, scales = 1.0, 0.0
         numbers[0], numbers[1], numbers[2], numbers[3] = scale, b, t, eta
         numbers[4], numbers[5], numbers[6] = losses, penalties, updates
-        numbers[7], numbers[8], numbers[9], numbers[10] = due, scales, intercepts, averaged
+        numbers[7], numbers[8], numbers[9], numbers[10] = u, scales, intercepts, averaged
         done += 1
         if done >= len(epochs.trace) or clean or not _is_finite(b, v):
             return done
@@ -355,11 +355,11 @@ def _is_finite(b: float, v: Array) -> bool:
     return bool(finite)
 
 
-def settle(state: State) -> None:
-    """Let every column pay what is due by (2), and bring the sum of (4) up to date."""
+def apply_pending_updates(state: State) -> None:
+    """Apply the pending penalty (2) to every column, and bring the sum of (4) up to date."""
     v, a, q, numbers = state
     if len(q):
-        _pay(len(v), None, numbers[DUE], numbers[SCALE], numbers[SCALES], v, _given(a), q)
+        _apply_l1(len(v), None, numbers[L1_SUM], numbers[SCALE], numbers[SCALES], v, _given(a), q)
     if len(a):
         a += numbers[SCALES] * v
         numbers[SCALES] = 0.0

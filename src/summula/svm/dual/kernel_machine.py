@@ -258,7 +258,7 @@ class KernelMachine(RowwiseEstimator):
                     point = with_weights(point, problem, X[rows], far)
                 return _Fit(point, rows, problem, largest)
 
-            def told(rounds: Rounds, place: int = place, fitted: Callable[[DualPoint], _Fit] = fitted) -> bool:
+            def on_round(rounds: Rounds, place: int = place, fitted: Callable[[DualPoint], _Fit] = fitted) -> bool:
                 def name_so_far() -> None:
                     rest = [_Fit.unsolved(task, later, y, weight) for later in pairs[place + 1 :]]
                     done = [*fits[:place], fitted(rounds.point())]  # (the next may have begun)
@@ -267,7 +267,7 @@ class KernelMachine(RowwiseEstimator):
                 run.offer(name_so_far)
                 return run.step("round")
 
-            point = self._solved(K, problem, task, kernel, run, told, indefinite)
+            point = self._solved(K, problem, task, kernel, run, on_round, indefinite)
             if point.status == "unbounded":
                 raise DataError(
                     "C=inf asks for a hard margin, and the classes cannot be separated in the feature space of the "
@@ -285,13 +285,13 @@ class KernelMachine(RowwiseEstimator):
         task: MachineTask,
         kernel: Kernel | None,
         run: Run,
-        told: Callable[[Rounds], bool],
+        on_round: Callable[[Rounds], bool],
         indefinite: bool,
     ) -> DualPoint:
         """Solve one machine by steps of pairs; where these creep, through weights of features."""
         options, variables = self._options(K, len(problem.q)), len(problem.q)
         if options.max_steps >= 0:
-            return solve_dual(K, problem, options, start=_start(problem), on_round=told)
+            return solve_dual(K, problem, options, start=_start(problem), on_round=on_round)
         mine = K.rows if isinstance(K, CachedKernel) else None
         direct = mine is not None and can_be_direct(task, kernel, mine)
         factored = not direct and not indefinite and can_be_factored(task, K)
@@ -300,7 +300,7 @@ class KernelMachine(RowwiseEstimator):
         first = max(_PATIENCE, 100 * variables) if direct or isinstance(kernel, Polynomial) else _MANY_STEPS
         first = first if direct or factored else limit
         options = options._replace(patience=first, most_work=_MOST_WORK)
-        point = solve_dual(K, problem, options, start=_start(problem), on_round=told)
+        point = solve_dual(K, problem, options, start=_start(problem), on_round=on_round)
         if point.status != "slow":
             return point
         step = functools.partial(run.step, "interior-point step")
@@ -311,7 +311,7 @@ class KernelMachine(RowwiseEstimator):
         found = solve_by_factor(task, K, problem, point, float(self.tol), step)
         if found.converged:
             return found
-        last = solve_dual(K, problem, options._replace(patience=limit), start=found.beta, on_round=told)
+        last = solve_dual(K, problem, options._replace(patience=limit), start=found.beta, on_round=on_round)
         best = last if last.converged or _gap_of(problem, last) <= _gap_of(problem, found) else found
         return replace(best, steps=point.steps + last.steps)
 

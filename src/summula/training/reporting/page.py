@@ -65,11 +65,11 @@ def _range_note(result: TrainingResult) -> str:
     certificate = result.certificate
     bounds = f"Mean loss: observed {cell(certificate.estimate)}, true value from {cell(certificate.lower)} to"
     loss = "share of errors" if certificate.loss == "zero_one" else certificate.loss
-    said = f"{bounds} {cell(certificate.upper)} ({loss}; {certificate.method})."
+    sentence = f"{bounds} {cell(certificate.upper)} ({loss}; {certificate.method})."
     if result.model.prediction_range is None:
-        return said
+        return sentence
     low, high = result.model.prediction_range
-    return f"{said} Predictions are clipped to the range {cell(low)} to {cell(high)}."
+    return f"{sentence} Predictions are clipped to the range {cell(low)} to {cell(high)}."
 
 
 def _leaderboard(result: TrainingResult) -> list[Item]:

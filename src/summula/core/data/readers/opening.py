@@ -221,8 +221,8 @@ def _of_text(file: TextFile, usual: str, header: bool | None, shown: str | None 
         text = text[: max(text.rfind("\n"), text.rfind("\r") if "\n" not in text else 0) + 1] or text
     dialect = dialect_of(text, usual, header)
     _check_first_line(text, shown)
-    said = [*file.said(), *dialect.said(usual)]
-    remarks = [f"{shown} is read with {_listed(said)}."] if said else []
+    peculiarities = [*file.peculiarities(), *dialect.peculiarities(usual)]
+    remarks = [f"{shown} is read with {_listed(peculiarities)}."] if peculiarities else []
     if not dialect.header and header is None:
         first = next((cell for cell in text.splitlines()[0].split(dialect.delimiter) if cell.strip()), "")
         remarks.append(
@@ -277,7 +277,7 @@ def _lazily(frame: Any) -> Table:
 def _standard_input(reading: Reading) -> Table:
     """Return the table on standard input, of any format."""
     if sys.stdin is None or sys.stdin.isatty():
-        raise DataError("Nothing comes on standard input; pipe a table to it, as in: cat t.csv | summula inspect -")
+        raise DataError("No data on standard input; pipe a table to it, for example: cat t.csv | summula inspect -")
 
     def copy(folder: str) -> Table:
         path = os.path.join(folder, "input")
