@@ -58,7 +58,7 @@ def test_in_the_middle_of_a_candidate_what_is_finished_is_kept(table: Path, tmp_
     done = interrupted_at("Fold 1: logistic_l1.", 5, *words)
     assert done.returncode == 130, done.stderr
     assert "Traceback" not in done.stderr
-    assert "Stopped by Ctrl-C: going on with what is finished." in done.stderr
+    assert "Stopped by Ctrl-C: continuing with the finished candidates." in done.stderr
     assert "logistic: " in done.stdout
     written = {"model.summula", "report.html", "leaderboard.csv", "certificate.json"}
     assert {path.name for path in out.iterdir()} == written

@@ -111,7 +111,7 @@ def test_a_slow_candidate_is_fitted_to_fewer_rows_and_the_note_says_so(monkeypat
     slow = next(entry for entry in board.entries if entry.name == "logistic_l1")
     assert slow.rows is not None
     assert 500 <= slow.rows < ROWS
-    assert slow.note == f"fitted on {slow.rows:,} of 160,000 rows, for time or memory"
+    assert slow.note == f"fitted on {slow.rows:,} of 160,000 rows, because of limited time or memory"
 
 
 def test_who_is_clearly_behind_stays_out_of_later_folds_when_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ def test_without_time_for_a_last_fit_the_model_of_a_fold_stands(monkeypatch: pyt
     clock.now = 99.0
     model = last_fit(board, 1_500, budget, lambda *_: pytest.fail("there is no time for this"))
     assert model == "logistic on 1500"
-    assert board.best.note == "the model of the first fold stands, for time"
+    assert board.best.note == "model of the first fold, because of the time limit"
 
 
 def test_a_fold_that_time_cuts_short_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:

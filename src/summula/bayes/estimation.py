@@ -151,7 +151,7 @@ def _bracket(log_posterior: Callable[[float], float], low: float, high: float) -
     values = np.array([log_posterior(t) for t in grid])
     if not (values > -np.inf).any() or (values == np.inf).any():
         raise DataError(
-            "The posterior is 0 or infinite wherever it was looked at; check log_likelihood and log_prior, and give "
+            "The posterior is 0 or infinite wherever it was evaluated; check log_likelihood and log_prior, and give "
             "the support of the parameter."
         )
     top = int(np.argmax(values))

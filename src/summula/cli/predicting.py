@@ -61,7 +61,7 @@ def load_model(path: str) -> TableModel:
         raise CommandError(f"{path} is a folder without model.summula; give a model file.", MODEL) from None
     if not isinstance(model, TableModel):
         raise CommandError(
-            f"{path} holds a {type(model).__name__} and no model of a table; give a file that `summula train` wrote.",
+            f"{path} holds a {type(model).__name__}, not a table model; pass a file written by `summula train`.",
             MODEL,
         )
     return model

@@ -119,7 +119,7 @@ def lloyd(
         Near the mean of the rows.
     bounds : {"auto", "groups", "centres", "none"}
         How many bounds on distances each row in memory has: one per group of about ten centres, one per centre, none.
-        It changes the time and nothing else. "auto" is "groups".
+        It affects only the time. "auto" is "groups".
     after_pass : callable, optional
         Called with the clustering at the beginning of every pass.
     """

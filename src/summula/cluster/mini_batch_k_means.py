@@ -249,8 +249,8 @@ default="k-means++"
                 return
         if self.max_no_improvement is not None or self.tol > 0:
             warn(
-                f"MiniBatchKMeans went through max_iter={self.max_iter} epochs while the inertia of batches still "
-                "fell; raise max_iter.",
+                f"MiniBatchKMeans went through max_iter={self.max_iter} epochs while the inertia of "
+                "batches was still decreasing; increase max_iter.",
                 ConvergenceWarning,
             )
 

@@ -203,7 +203,7 @@ class FactorAnalysis(LatentVariables):
             )
         if len(self.heywood_):
             warn(
-                f"The noise variance of {self._column_names()} runs towards 0 (a Heywood case), and is kept at "
+                f"The noise variance of {self._column_names()} tends to 0 (a Heywood case), and is bounded below by "
                 f"{self._lower:g} of the variance: the factors explain all of it. "
                 "Use fewer factors, or more rows.",
                 AccuracyWarning,

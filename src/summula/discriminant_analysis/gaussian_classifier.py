@@ -41,8 +41,8 @@ PARAMETERS: dict[str, tuple[Allowed, ...]] = {
 def _is_additive(model: Any) -> bool:
     if model.shrinkage == "auto":
         raise ParameterError(
-            "shrinkage='auto' looks at the rows a second time, about means that further rows would move; fit again on "
-            "all rows, or give shrinkage as a number."
+            "shrinkage='auto' needs a second pass over the rows, centred at means that "
+            "further rows would change; fit again on all rows, or pass shrinkage as a number."
         )
     if model.covariance_estimator is not None:
         raise ParameterError("covariance_estimator needs all rows of a class at once; fit again on all rows.")

@@ -84,7 +84,7 @@ class SVC(KernelMachine, ScoreClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Price of a margin violation; np.inf asks for a hard margin, which is refused where the classes overlap.
+        Price of a margin violation; np.inf requests a hard margin, which raises an error if the classes overlap.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, Kernel or callable, default="rbf"
         A name, a kernel of `summula.kernels`, or a function of (X, Z) that returns the matrix of all pairs of rows.
     degree : int, default=3

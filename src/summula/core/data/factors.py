@@ -57,7 +57,7 @@ class Factors:
         if len(unknown):
             row = int(unknown[0])
             raise DataError(
-                f"Column {name!r} holds {distinct[places[row]]!r} at row {start + row}, which is none of its "
+                f"Column {name!r} holds {distinct[places[row]]!r} at row {start + row}, which is not one of its "
                 f"{len(known)} levels in the training data; drop such rows, or pool rare levels before fitting."
             )
         return codes

@@ -1,4 +1,4 @@
-"""Sources: where rows come from, behind one face.
+"""Sources: a common interface to where rows come from.
 
 A source knows how many rows it has, what its columns are called and how to give any of them as a `Chunk`; its
 `plan` cuts them into parts. This file holds data in memory: NumPy arrays of any order (memory maps included),

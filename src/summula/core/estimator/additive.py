@@ -218,8 +218,8 @@ class AdditiveEstimator(Estimator):
                 )
             if (words := impossible(left, before)) is not None:
                 raise DataError(
-                    f"Without these rows {type(self).__name__} would have {words}, so it has not seen all of them; "
-                    "give rows as they were given to fit."
+                    f"Without these rows {type(self).__name__} would have {words}, so it was not fitted to all of "
+                    "them; pass rows as they were passed to fit."
                 )
             self._use_sums(left, run.source.weighted)
         return self

@@ -78,8 +78,7 @@ def solve(run: Run, problem: Problem, options: Options, offer: Callable[[Axes], 
         return Found(_with_missing(run, problem, options, offer) if axes is None else axes, None)
     if min(n, d) > _MOST_ALL:
         raise ParameterError(
-            f"The eigenvalues of {n} rows and {d} columns are too many to compute all of them: give n_components as a "
-            "count."
+            f"The eigenvalues of {n} rows and {d} columns are too many to be all computed: pass n_components as an int."
         )
     unit = float(np.finfo(run.source.dtype).eps)
     sums = sum_products(run, problem) if d <= _KEPT_WIDE or n > d else None
@@ -138,7 +137,7 @@ def _with_missing(run: Run, problem: Problem, options: Options, offer: Callable[
     if solution.status == "max_iter":
         warn(
             f"{type(run.estimator).__name__} did not converge in {options.max_iter} EM steps (tolerance "
-            f"{options.em_tol:.1e} per row): raise max_iter or tol.",
+            f"{options.em_tol:.1e} per row): increase max_iter or tol.",
             ConvergenceWarning,
         )
     return missing.axes_of(model, solution, options.wanted)

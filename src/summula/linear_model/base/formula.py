@@ -130,7 +130,7 @@ def _is_numpy(node: ast.expr) -> bool:
 )
 @dataclass(frozen=True)
 class Design:
-    """The columns that a formula makes, learnt from a table.
+    """The columns that a formula defines, fitted to a table.
 
     Attributes
     ----------

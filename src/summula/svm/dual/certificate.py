@@ -72,7 +72,7 @@ class Machine(NamedTuple):
 
 
 def tasks_of(task: MachineTask) -> Iterator[tuple[int, int]]:
-    """The pairs of classes (first, second) that are told apart; a single pair (0, 1) where there are no classes."""
+    """The pairs of classes (first, second) that are separated; a single pair (0, 1) where there are no classes."""
     K = max(len(task.class_weight), 2)
     return ((i, j) for i in range(K) for j in range(i + 1, K))
 
@@ -156,7 +156,7 @@ class SupportCertificate(Certificate):
     Attributes
     ----------
     kind : {"global", "stationary"}
-        "stationary" where the kernel was seen not to be positive semidefinite: then no bound holds.
+        "stationary" if the kernel was found not to be positive semidefinite: then no bound holds.
     primal, gap : float
     """
 

@@ -93,7 +93,7 @@ def _agreeing(model: Any, sizes: schema.Sizes) -> str | None:
         return "a machine of the certificate has weights of other columns"
     if given:
         if model.support_.max(initial=-1) >= sizes["n_features"]:
-            return "support_ numbers columns that there are not"
+            return "support_ refers to columns that do not exist"
         return None
     if model.support_vectors_.shape != (sizes["n_support"], sizes["n_features"]):
         return f"support_vectors_ has shape {model.support_vectors_.shape}"
@@ -270,8 +270,8 @@ class KernelMachine(RowwiseEstimator):
             point = self._solved(K, problem, task, kernel, run, on_round, indefinite)
             if point.status == "unbounded":
                 raise DataError(
-                    "C=inf asks for a hard margin, and the classes cannot be separated in the feature space of the "
-                    "kernel, as far as double precision tells; give a finite C."
+                    "C=inf requires a hard margin, and the classes cannot be separated in the feature space of the "
+                    "kernel to double precision; pass a finite C."
                 )
             fits.append(fitted(point))
             del K
@@ -388,7 +388,7 @@ class KernelMachine(RowwiseEstimator):
             return False
         if hard:
             raise DataError(
-                "C=inf asks for a hard margin, and the kernel is not positive semidefinite on these rows (eigenvalue "
+                "C=inf requires a hard margin, and the kernel is not positive semidefinite on these rows (eigenvalue "
                 f"{tried.eigenvalue:.3g}), so there is none; give a finite C."
             )
         warn(
@@ -407,13 +407,11 @@ class KernelMachine(RowwiseEstimator):
             f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data with "
             "StandardScaler or MinMaxScaler"
         )
-        steps = (
-            f"The solver was stopped after {int(np.sum(self.n_iter_)):,} steps, as many as fits of this size are given"
-        )
+        steps = f"The solver was stopped after {int(np.sum(self.n_iter_)):,} steps, the limit for fits of this size"
         reason = early if "max_iter" in ends else steps if "slow" in ends else "The solver makes no further progress"
         warn(
             f"{reason}: KKT conditions are violated by {worst:.3g}, and tol={self.tol:g} ({self.certificate_}). Scale "
-            "the columns, lower C, or raise max_iter or tol.",
+            "the columns, lower C, or increase max_iter or tol.",
             ConvergenceWarning,
         )
 

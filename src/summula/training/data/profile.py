@@ -80,8 +80,8 @@ def _spelled_words(sums: ColumnSums) -> str:
     if not found.others:
         return description
     if found.others == 1:
-        return f"{description}; 1 other value, {found.odd!r}, counts as missing"
-    return f"{description}; {found.others:,.0f} other values, {found.odd!r} first, count as missing"
+        return f"{description}; 1 other value, {found.odd!r}, is treated as missing"
+    return f"{description}; {found.others:,.0f} other values, {found.odd!r} first, are treated as missing"
 
 
 def _day(days: float, kind: str) -> str | None:

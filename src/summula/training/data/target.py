@@ -81,8 +81,8 @@ class SpelledTarget(NamedTuple):
         if not self.n_odd:
             return f"{description}."
         if self.n_odd == 1:
-            return f"{description}; 1 other value, {self.odd!r}, counts as missing."
-        return f"{description}; {self.n_odd:,} other values, {self.odd!r} first, count as missing."
+            return f"{description}; 1 other value, {self.odd!r}, is treated as missing."
+        return f"{description}; {self.n_odd:,} other values, {self.odd!r} first, are treated as missing."
 
 
 def distinct_texts(values: Array) -> tuple[list[str], NDArray[np.intp]]:
@@ -138,7 +138,7 @@ def _variants_remark(values: Array, target: str) -> str:
         if other != word:
             return (
                 f"{target!r} has the classes {other!r} and {word!r}, which differ only in case or spaces and are taken "
-                "as different: write them alike if they mean the same."
+                "as different: spell them alike if they mean the same."
             )
     return ""
 

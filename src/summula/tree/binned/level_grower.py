@@ -90,7 +90,7 @@ class LevelTree:
     # -------------------------------------------------------------------------------------------- what a pass looks at
 
     def plan(self, memory: int, most: int) -> int:
-        """Choose the nodes that the next pass looks at; return the bytes that they take.
+        """Choose the nodes that the next pass processes; return their memory in bytes.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Trees on bins from rows that come in blocks: a pass over the rows looks at many nodes at once.
+"""Trees on bins from rows that come in blocks: a pass over the rows processes many nodes at once.
 
 `add_rows` sends the rows of a block down the tree as it is so far and adds them to the nodes that the pass looks at:
 to the sums by bin of the columns drawn, or, where a node is to be finished in memory, to a copy of its rows.
@@ -147,7 +147,7 @@ def _is_pure(node: Any, differs: int, criterion: int) -> bool:
 def decide_splits(
     table: Any, nodes: Any, sums: Any, flags: Any, kinds: Any, left_rows: Any, state: Any, work: Any
 ) -> None:
-    """Decide, after a pass, which of the nodes looked at may be split, and how; `left_rows` gets the rows on the left.
+    """Decide, after a pass, which of the processed nodes are split, and how; `left_rows` gets the rows on the left.
 
     A node all of whose columns so far are constant stays undecided: further ones follow in another pass.
     """

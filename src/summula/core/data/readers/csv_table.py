@@ -125,8 +125,8 @@ class CsvTable(Table):
         message = first_words(error)
         if "UTF8" in message:
             return DataError(
-                f"{self._shown} holds bytes of another encoding than UTF-8 after line {row + 1}; name it with "
-                "--encoding (encoding= in Python), such as latin-1."
+                f"{self._shown} contains bytes that are not UTF-8 after line {row + 1}; specify the encoding "
+                "with --encoding (encoding= in Python), such as latin-1."
             )
         found = re.search(r"Row #(\d+): (.*)", message)
         if found is None:

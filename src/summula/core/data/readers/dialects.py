@@ -289,7 +289,7 @@ def whole_rows(file: TextFile) -> bytes:
     while place > 0 and head.count(b'"', 0, place) % 2:  # a break inside quotes
         place = head.rfind(end, 0, place)
     if place <= 0:
-        raise DataError(f"The first row of {file.path} does not end within a megabyte; is a quote left open?")
+        raise DataError(f"The first row of {file.path} does not end within a megabyte; check for an unclosed quote.")
     return head[: place + 1]
 
 
@@ -310,7 +310,7 @@ def _located(error: BaseException, path: str) -> DataError:
     import pyarrow as pa
 
     if isinstance(error, OSError) and not isinstance(error, pa.ArrowInvalid):
-        return DataError(f"The file {path} cannot be read to its end ({error}); it is damaged or cut short.")
+        return DataError(f"The file {path} cannot be read to its end ({error}); it is corrupt or truncated.")
     message = " ".join(str(error).split())
     row = re.search(r"Row #(\d+): ", message)
     where = f"Row {row.group(1)} of {path} (the header is row 1)" if row else path
@@ -324,5 +324,7 @@ def _located(error: BaseException, path: str) -> DataError:
             f"{where} holds {shortened(value.group(1))} in a column that holds something else above; make it one kind."
         )
     if "UTF8" in message or isinstance(error, UnicodeDecodeError):
-        return DataError(f"{where} holds bytes of another encoding; name it with --encoding (encoding= in Python).")
+        return DataError(
+            f"{where} contains bytes of another encoding; specify the encoding with --encoding (encoding= in Python)."
+        )
     return DataError(f"{where} cannot be read ({message.rstrip('.')}); fix it, or save it again as CSV in UTF-8.")

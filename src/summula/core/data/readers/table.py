@@ -131,7 +131,7 @@ class Table(ABC):
                 raise
             raise DataError(f"The file {self._shown} cannot be read near row {row}: {first_words(error)}.") from error
         if row != stop:
-            raise DataError(f"The file {self._shown} ended at row {row} of {stop}; it is cut short or was changed.")
+            raise DataError(f"The file {self._shown} ended at row {row} of {stop}; it was truncated or changed.")
 
     def in_arrow(self, batch_rows: int) -> Self:
         """Return the table read in batches of a given size, with text as Arrow arrays (coded if it is in the file)."""

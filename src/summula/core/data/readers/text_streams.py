@@ -1,4 +1,4 @@
-"""Bytes of text files as UTF-8: decompressed and transcoded on the way, with the head looked at first.
+"""Bytes of text files as UTF-8: decompressed and transcoded on the way, after inspecting the head.
 
 Compression is known by the first bytes, whatever a file is called. An encoding is known by its byte order mark, or by
 what the bytes can be: UTF-8 where they are valid, UTF-16 where every second one is zero, else Windows-1252 (Latin-1
@@ -141,7 +141,7 @@ def _encoding_of(raw: bytes, whole: bool, path: str) -> str:
         if (pair[::2] if little else pair[1::2]).count(0) < 0.01 * len(pair):
             return "utf-16-le" if little else "utf-16-be"
     if len(raw.translate(None, _CONTROLS)) < (1 - _MOST_CONTROLS) * len(raw) or b"\0" in raw:
-        raise DataError(f"{path} is not a text file (it holds bytes that no text has); give a CSV or Parquet file.")
+        raise DataError(f"{path} is not a text file (it contains bytes that are not text); pass a CSV or Parquet file.")
     try:
         codecs.getincrementaldecoder("utf-8")().decode(raw, whole)
     except UnicodeDecodeError:
