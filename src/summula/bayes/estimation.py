@@ -169,7 +169,7 @@ def _bracket(log_posterior: Callable[[float], float], low: float, high: float) -
 
 
 def _falls(log_posterior: Callable[[float], float], peak: float, outside: float, inside: float, limit: float) -> float:
-    """Where between two points the posterior falls to exp(-_DEPTH) of its peak."""
+    """Return the point between two points at which the posterior falls to exp(-_DEPTH) of its peak."""
     if not np.isfinite(outside):
         step = max(abs(inside), 1.0)
         outside = inside + np.sign(limit) * step
@@ -221,7 +221,7 @@ def _tabulated(log_posterior: Callable[[float], float], begin: float, mode: floa
 
 
 def _median(posterior: _Posterior) -> float:
-    """Where half of the mass lies below: in a piece, the density is the polynomial through its nodes."""
+    """Return the median: in a piece, the density is the polynomial through its nodes."""
     below = np.concatenate([[0.0], np.cumsum(posterior.mass.reshape(-1, _ORDER).sum(axis=1))])
     piece = min(int(np.searchsorted(below, 0.5, side="right")) - 1, len(below) - 2)
     x, w = np.polynomial.legendre.leggauss(_ORDER)

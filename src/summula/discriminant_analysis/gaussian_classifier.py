@@ -156,7 +156,7 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
         return Priors(self.priors_, self.priors is None)
 
     def _checked(self, sums: ClassGrams) -> Array:
-        """Priors of the classes; refuses what no model follows from."""
+        """Return the priors of the classes; raise an error if no model can be fitted."""
         rows = int(sums.count.sum())
         if rows <= len(self.classes_) and rows < 2:
             raise DataError(f"{type(self).__name__} needs at least two rows; there is {rows}.")

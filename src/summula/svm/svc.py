@@ -97,7 +97,7 @@ class SVC(KernelMachine, ScoreClassifier):
     shrinking : bool, default=True
         Whether rows that have settled at a bound are left out for a while. A speed hint.
     probability : bool, default=False
-        For compatibility: True is refused, since scores are not likelihoods; see Notes.
+        For compatibility: True raises an error, since scores are not likelihoods; see Notes.
     tol : float, default=1e-3
         Largest violation of the KKT conditions. From 1e-4 on, kernel rows of more than 2,048 rows are kept in single
         precision (as in libsvm); sums are always in double.

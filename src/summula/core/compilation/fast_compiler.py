@@ -340,7 +340,7 @@ def _plain(self: Any, message: str, *args: Any, **options: Any) -> str:
 
 
 class _Replacement(NamedTuple):
-    """What replaces an attribute of a class, object or module, and for objects what the attribute has to be."""
+    """Replacement of an attribute of a class, object or module; for objects also the expected original."""
 
     owner: Any
     name: str

@@ -26,7 +26,7 @@ _MOST_LEVELS = 10_000  # the matrix of products of the indicators takes 800 MB
 
 
 class Factors:
-    """Which columns are factors, and their levels: learnt from data, or those of an earlier fit."""
+    """Factor columns and their levels: found in the data, or those of an earlier fit."""
 
     def __init__(self, estimator: str, levels: dict[str, tuple[Any, ...]] | None = None) -> None:
         self.estimator = estimator

@@ -38,7 +38,7 @@ _ENCODE = "encode the column (for example with OneHotEncoder) or leave it out"
 
 
 class Origin(NamedTuple):
-    """Where values come from, for error messages.
+    """Origin of values, for error messages.
 
     Attributes
     ----------

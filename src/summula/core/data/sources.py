@@ -82,7 +82,9 @@ class Source(ABC):
         return [Part(self, a, b, rows, step) for a, b in zip(lines, [*lines[1:], self.n_rows], strict=True)]
 
     def _lines(self, step: int) -> list[int]:
-        """Where parts begin: every line of the grid, or, where reading has to begin at certain rows, the next line."""
+        """First rows of parts: every line of the grid, or, where reading has to begin at certain rows, the next
+        line.
+        """
         if not self.streams:
             return list(range(0, self.n_rows, step))
         lines = [0]
@@ -98,7 +100,7 @@ class Source(ABC):
         return [0]
 
     def engine(self) -> Engine:
-        """Where its parts are computed: the engine fits use now, unless the rows prescribe one."""
+        """Engine that computes its parts: the current one, unless the source requires its own."""
         return current_engine()
 
     def release(self) -> None:

@@ -61,7 +61,7 @@ class Backup(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What is added to T V for the lower and upper bound on V*, and the part of it that allows for rounding."""
+    """Return the terms added to T V for the lower and upper bound on V*, and their allowance for rounding."""
 
     down: float
     up: float

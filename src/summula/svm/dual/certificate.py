@@ -43,7 +43,7 @@ _ROUNDINGS = 16.0  # upper bound on the number of roundings in a score, which is
     class_weight=schema.Array("float64", "n_weights", low=0.0),
 )
 class MachineTask(NamedTuple):
-    """Which problem: of classes (SVC), numbers (SVR) or one class, and its parameters."""
+    """Kind of problem, classes (SVC), numbers (SVR) or one class, and its parameters."""
 
     kind: str
     C: float

@@ -160,7 +160,7 @@ class KernelMachine(RowwiseEstimator):
         raise NotImplementedError
 
     def _task(self, weights: Array | None, y: Array | None) -> MachineTask:
-        """Which problem; `weights` are those of the rows."""
+        """Return the dual problem; `weights` are those of the rows."""
         raise NotImplementedError
 
     def _machine_coefficients(self) -> Array:
@@ -184,7 +184,7 @@ class KernelMachine(RowwiseEstimator):
         return 1.0 / (float(X.shape[1]) * variance) if variance > 0 else 1.0
 
     def _read(self, run: Run) -> tuple[Any, Array | None, Array]:
-        """X as a block or CSR, targets, and weights; refuses what is not finite."""
+        """Return X as a block or CSR, targets, and weights; raise an error for values that are not finite."""
         source = run.source
         chunk = source.chunk(0, source.n_rows)
         X = chunk.X.astype(np.float64, copy=False) if chunk.is_sparse else chunk.block(np.float64)
@@ -366,7 +366,7 @@ class KernelMachine(RowwiseEstimator):
     def _warn_of_indefinite(self, kernel: Kernel | None, X: Any, *, hard: bool) -> bool:
         """Try kernels that may have no features on some rows; warn and return True where they have none.
 
-        What is not symmetric is refused, and a hard margin without features.
+        Kernels that are not symmetric raise an error, and so does a hard margin without features.
         """
         if isinstance(kernel, Gaussian | Laplacian | Linear | Polynomial):
             return False

@@ -215,7 +215,7 @@ def _with_dual(fit: CoordinateFit) -> _Fitted:
 
 
 def _read(run: Run, problem: LinearProblem) -> tuple[Chunk, Array, Array]:
-    """All rows, their targets and weights; refuses what is not finite."""
+    """Return all rows, their targets and weights; raise an error for values that are not finite."""
     chunk = run.source.chunk(0, run.source.n_rows)
     y, weight = targets_and_weights(problem, chunk)
     values: Any = chunk.X.data if chunk.is_sparse else chunk.X

@@ -83,7 +83,7 @@ class Metric:
 
     @property
     def title(self) -> str:
-        """What it is called in headings."""
+        """Name in headings."""
         return _TITLES.get(self.name, self.name.replace("_", " "))
 
     def shown(self, risk: float) -> float:

@@ -68,7 +68,7 @@ def _spelled(sums: ColumnSums) -> Any:
 
 
 def _others(sums: ColumnSums) -> float:
-    """How many values of a column of text that is read as numbers are none."""
+    """Count the values that are not numbers in a text column read as numbers."""
     found = sums.spelled.chosen()
     return 0.0 if found is None else found.others
 

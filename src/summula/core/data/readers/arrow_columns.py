@@ -61,7 +61,7 @@ class ArrowColumns(Sequence[Array]):
         return self._made[j]
 
     def addresses(self, count: int) -> NDArray[np.uint64] | None:
-        """Where the first columns start in memory; None unless they are doubles without a gap."""
+        """Memory addresses of the first columns; None unless they are contiguous doubles."""
         if count > self._layout.doubles:
             return None
         from summula.core.data.layout.column_kernels import column_addresses
