@@ -82,9 +82,7 @@ class Source(ABC):
         return [Part(self, a, b, rows, step) for a, b in zip(lines, [*lines[1:], self.n_rows], strict=True)]
 
     def _lines(self, step: int) -> list[int]:
-        """First rows of parts: every line of the grid, or, where reading has to begin at certain rows, the next
-        line.
-        """
+        """First rows of parts: every line of the grid, or the next row at which reading can begin."""
         if not self.streams:
             return list(range(0, self.n_rows, step))
         lines = [0]
