@@ -16,7 +16,7 @@ BETWEEN_SEEDS = 0.01
 
 
 def objective(data: Rows, model: Any, loss: str) -> float:
-    """The mean loss plus ALPHA |w|^2 / 2, summed over one score a class."""
+    """The mean loss plus ALPHA |w|^2 / 2, summed over one score per class."""
     total = 0.0
     for scores, y in _blocks(data, model):
         K = scores.shape[1]

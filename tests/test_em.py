@@ -143,7 +143,7 @@ def test_an_interruption_assigns_the_best_so_far(x: Any) -> None:
     with pytest.raises(KeyboardInterrupt) as raised:
         em.fit(Censored(5.0), run, on_step=interrupt, assign=kept.append)
     assert not kept
-    assert run.settle(raised.value)
+    assert run.keep_offered(raised.value)
     assert kept[0].n_steps == 2
 
 

@@ -226,10 +226,10 @@ def fit(
         try:
             return _iterate(model, run, (tol, max_iter, previous), on_step, kept.append)
         except OutOfTime:
-            run.settle(OutOfTime())
+            run.keep_offered(OutOfTime())
             if not kept:
                 raise TimeLimitError(
-                    f"max_time={max_time} s was over before the first step; raise max_time or give fewer rows."
+                    f"max_time={max_time} s elapsed before the first step; increase max_time or pass fewer rows."
                 ) from None
             return kept[-1]
 
@@ -296,6 +296,7 @@ def _check_finite(elbo: float, run: Run) -> None:
         return
     run.raise_if_not_finite()
     raise DataError(
-        f"The log-likelihood is {elbo} in the E-step: some row is impossible, or too far from every component, under "
-        "the start that was given; start from parameters that allow every row."
+        f"The log-likelihood is {elbo} in the E-step: under the given starting parameters some row has likelihood "
+        "0, or is "
+        "too far from every component; start from parameters with a positive likelihood of every row."
     )

@@ -18,7 +18,7 @@ MISSING = 0.1
 
 
 def mixed_table(rows: int, seed: int = 0) -> pa.Table:
-    """So many rows of 20 columns and a target that depends on most of them, and on some together."""
+    """Return a table of 20 columns and a target that depends on most of them and on interactions of some."""
     rng = np.random.default_rng([seed, rows])
     score, columns = np.zeros(rows), {}
     numbers = rng.normal(size=(rows, NUMBERS))

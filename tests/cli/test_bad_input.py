@@ -34,7 +34,7 @@ def test_a_missing_file(species: Trained, tmp_path: Path) -> None:
     near = species.table.with_name("evn.csv")
     assert failure(3, "train", near, "-t", "species") == f"There is no file {near}; did you mean {species.table}?"
     assert "check the path" in failure(3, "inspect", tmp_path / "nothing.csv")
-    assert "No file is called or matches" in failure(3, "inspect", tmp_path / "*.csv")
+    assert "No file is named or matches" in failure(3, "inspect", tmp_path / "*.csv")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_missing_file(species: Trained, tmp_path: Path) -> None:
             "write numbers without thousands separators",
         ),
         ("x,y\n" + "".join(f"{i},user-{i}\n" for i in range(40)), "40 different texts in 40 rows, such as 'user-0'"),
-        (b"x,y\n" + b"1,a\n2,b\n" * 200_000 + b"1,\xfc\n", "name it with --encoding"),
+        (b"x,y\n" + b"1,a\n2,b\n" * 200_000 + b"1,\xfc\n", "specify the encoding with --encoding"),
         (bytes(range(256)) * 20, "is not a text file"),
     ],
 )
@@ -131,7 +131,7 @@ def test_model_files_that_are_damaged_or_foreign(species: Trained, tmp_path: Pat
         assert failure(4, "predict", bad, *options)
         assert failure(4, "certify", bad, species.fresh)
     summula.save(LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0]), bad)
-    assert "holds a LinearRegression and no model of a table" in failure(4, "predict", bad, *options)
+    assert "holds a LinearRegression, not a table model" in failure(4, "predict", bad, *options)
     assert "There is no model file" in failure(4, "predict", tmp_path / "none", *options)
     assert not (tmp_path / "p.csv").exists()
 
@@ -270,7 +270,7 @@ def test_certify_needs_answers(species: Trained, tmp_path: Path) -> None:
 def test_columns_to_leave_out_have_to_be_there(tmp_path: Path) -> None:
     table = "price,z,y\n" + "\n".join(f"{i / 7},{i % 3},{'ab'[i % 2]}" for i in range(40)) + "\n"
     assert "did you mean 'price'?" in trained_on(table, tmp_path, "y", "--drop", "prise")
-    assert "'y' is the target, and cannot be left out" in trained_on(table, tmp_path, "y", "--drop", "y")
+    assert "'y' is the target, and cannot also be excluded" in trained_on(table, tmp_path, "y", "--drop", "y")
     assert "No column is left to predict from" in trained_on(table, tmp_path, "y", "--drop", "price,z")
 
 

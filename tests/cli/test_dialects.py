@@ -58,8 +58,8 @@ def test_the_form_of_a_file_is_found(content: str, name: str, expected: Dialect 
 
 
 def test_what_is_unusual_is_said() -> None:
-    assert Dialect(";").said() == ["semicolons between fields"]
-    assert Dialect("|", ",", True, True).said() == [
+    assert Dialect(";").peculiarities() == ["semicolons between fields"]
+    assert Dialect("|", ",", True, True).peculiarities() == [
         "bars between fields", "decimal commas", "line breaks inside quotes", "blank lines"
     ]  # fmt: skip
 

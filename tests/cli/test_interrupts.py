@@ -38,7 +38,7 @@ main()
 
 
 def interrupted_at(line: str, parts: int, *words: object) -> subprocess.CompletedProcess[str]:
-    """Run a command that presses Ctrl-C so many parts after it printed a line; 0 is at the line."""
+    """Run a command interrupted by Ctrl-C a number of parts after it printed a line; 0 is at the line."""
     command = [sys.executable, "-c", PRESS_CTRL_C + SCRIPT, line, str(parts), *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=TIMEOUT, check=False)
     assert line in done.stderr
@@ -58,7 +58,7 @@ def test_in_the_middle_of_a_candidate_what_is_finished_is_kept(table: Path, tmp_
     done = interrupted_at("Fold 1: logistic_l1.", 5, *words)
     assert done.returncode == 130, done.stderr
     assert "Traceback" not in done.stderr
-    assert "Stopped by Ctrl-C: going on with what is finished." in done.stderr
+    assert "Stopped by Ctrl-C: continuing with the finished candidates." in done.stderr
     assert "logistic: " in done.stdout
     written = {"model.summula", "report.html", "leaderboard.csv", "certificate.json"}
     assert {path.name for path in out.iterdir()} == written

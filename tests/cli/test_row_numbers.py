@@ -94,7 +94,10 @@ def test_a_bad_target(more: tuple[str, ...], tmp_path: Path) -> None:
 def test_a_target_that_is_text_because_of_one_cell_is_read_as_numbers(more: tuple[str, ...], tmp_path: Path) -> None:
     path = target_table(tmp_path / "t.csv", "1_000")
     said = run("train", path, "-t", "y", "-o", tmp_path / "out", "--models", "linear", *more).stderr
-    assert "The target 'y' is text such as '0.000', read as numbers; 1 other value, '1_000', counts as missing." in said
+    assert (
+        "The target 'y' is text such as '0.000', read as numbers; 1 other value, '1_000', is treated as missing."
+        in said
+    )
     assert f"{len(EMPTY) + 1} rows without a value of 'y' are left out." in said
 
 
@@ -103,7 +106,7 @@ def test_a_column_that_is_text_because_of_one_cell_is_read_as_numbers(tmp_path: 
     rows = [[str(i * 37 / 7), str(i % 4), "ab"[i % 2]] for i in range(N)]
     there = split_rows(np.ones(N, bool), None, 0.2, 0).held_out
     for row, words in (
-        (int(np.argmin(there)), "read as numbers; 1 other value, '1_000', counts as missing."),
+        (int(np.argmin(there)), "read as numbers; 1 other value, '1_000', is treated as missing."),
         (int(np.argmax(there)), "read as numbers."),  # it is among the rows held out
     ):
         changed = [["1_000", *one[1:]] if i == row else one for i, one in enumerate(rows)]

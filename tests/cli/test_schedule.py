@@ -105,13 +105,13 @@ def test_when_time_is_over_before_the_comparison_the_cheap_ones_go_first_and_the
     assert seconds < 1.0
 
 
-def test_who_is_too_slow_gets_fewer_rows_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_candidate_is_fitted_to_fewer_rows_and_the_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     costs = {"baseline": 0.1, "logistic": 10.0, "logistic_l1": 900.0, "boosting": 5.0}
     board, _, _, _ = compared(monkeypatch, 108.0, costs)
     slow = next(entry for entry in board.entries if entry.name == "logistic_l1")
     assert slow.rows is not None
     assert 500 <= slow.rows < ROWS
-    assert slow.note == f"fitted on {slow.rows:,} of 160,000 rows, for time or memory"
+    assert slow.note == f"fitted on {slow.rows:,} of 160,000 rows, because of limited time or memory"
 
 
 def test_who_is_clearly_behind_stays_out_of_later_folds_when_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ def test_without_time_for_a_last_fit_the_model_of_a_fold_stands(monkeypatch: pyt
     clock.now = 99.0
     model = last_fit(board, 1_500, budget, lambda *_: pytest.fail("there is no time for this"))
     assert model == "logistic on 1500"
-    assert board.best.note == "the model of the first fold stands, for time"
+    assert board.best.note == "model of the first fold, because of the time limit"
 
 
 def test_a_fold_that_time_cuts_short_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ TABLE = "x,z,y\n" + "\n".join(LINES) + "\n"
         ("t.csv", "<!DOCTYPE html>\n<html><body>404, not found</body></html>\n", "is a web page or XML, not a table"),
         ("t.csv", " x , z , y \n" + "\n".join(LINES) + "\n", "no column 'y'; did you mean ' y '?"),
         ("t.csv", TABLE.replace("x,z,y", "x,z,Y"), "no column 'y'; did you mean 'Y'?"),
-        ("t.parquet", TABLE, "is text, not what its ending .parquet says; if it is a CSV file, call it .csv"),
+        ("t.parquet", TABLE, "is a text file despite its extension .parquet; if it is a CSV file, rename it to .csv"),
         ("t.parquet", "", "is empty; write it again"),
         ("t.feather", "", "is empty; write it again"),
         ("t.summula", "", "is a saved model, not a table"),

@@ -204,7 +204,6 @@ AXES: dict[str, Any] = {
     "scale": (True,),
     "whiten": (True,),
 }
-# So few columns are decomposed exactly.
 HISTOGRAMS: dict[str, Any] = {
     "image_shape": ((1, 4),),
     "n_bins": (5,),
@@ -215,6 +214,7 @@ HISTOGRAMS: dict[str, Any] = {
     "filter": ("gaussian",),
     "sigma": (With(0.5, filter="gaussian"),),
 }
+# Parameters of iterative solvers have no effect: so few columns are decomposed exactly.
 ITERATIONS = ("iterated_power", "max_iter", "n_oversamples", "power_iteration_normalizer", "svd_solver", "tol")
 FACTORS: dict[str, Any] = {
     "method": ("em",),
@@ -276,8 +276,7 @@ def scaled_product(x: Any, z: Any, factor: float = 1.0) -> float:
     return factor * float(x @ z)
 
 
-# The dual has one variable per row. A fit stops where the optimality conditions hold up to a tolerance.
-# Of equally distant rows the first ones count.
+# Ties in distance are broken by row number.
 NEIGHBORS: dict[str, Any] = {
     "numbers": (),
     "most_rows": 500,
@@ -298,6 +297,7 @@ NEIGHBORS: dict[str, Any] = {
     },
     "idle": ("leaf_size",),
 }
+# The dual has one variable per row. A fit stops when the optimality conditions hold up to a tolerance.
 KERNEL_MACHINE: dict[str, Any] = {
     "numbers": (),
     "most_rows": 500,

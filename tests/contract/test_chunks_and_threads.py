@@ -31,7 +31,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def machine_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Any]:
-    """A context in which the machine has so many processors."""
+    """A context in which the machine has the given number of processors."""
     monkeypatch.delitem(INITIAL_ENVIRONMENT, "OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("SUMMULA_NUM_THREADS", raising=False)
 

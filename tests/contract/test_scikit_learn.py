@@ -228,7 +228,7 @@ def test_score_is_the_share_explained(case: Case) -> None:
 
 
 @over("classifier")
-def test_score_is_the_share_of_rows_told_right(case: Case) -> None:
+def test_score_is_the_accuracy(case: Case) -> None:
     X, y, weight = case.data()
     model = case.model()
     right = model.predict(X) == y

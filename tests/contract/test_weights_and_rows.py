@@ -23,7 +23,7 @@ sizes = pytest.mark.parametrize("size", SIZES)
 
 @sizes
 @over("weighted", "repeats")
-def test_a_weight_is_so_many_repetitions_and_zero_is_absence(case: Case, size: str) -> None:
+def test_a_weight_equals_repetitions_and_zero_equals_absence(case: Case, size: str) -> None:
     X, y, weight = data = case.data(size)
     assert 0 in weight
     assert 3 in weight

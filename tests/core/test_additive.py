@@ -557,7 +557,9 @@ def test_rows_that_were_not_seen_are_refused_where_no_rows_are_left_with_such_su
     X, y, _ = data()
     model = make().fit(X[:300], y[:300])
     before = copy.deepcopy(fitted_attributes(model))
-    refusal(lambda: model.forget(40.0 * X[300:400] + 9.0, y[300:400]), "it has not seen all of them", "would have a")
+    refusal(
+        lambda: model.forget(40.0 * X[300:400] + 9.0, y[300:400]), "it was not fitted to all of them", "would have a"
+    )
     assert_same_bits(before, fitted_attributes(model))
 
 

@@ -91,7 +91,7 @@ def test_weights_are_repetitions(table):
 
 def test_what_cannot_be(table):
     model = GeneralizedLinearRegressor("poisson").fit(table, "y")
-    with pytest.raises(DataError, match="'region' holds 'Oz' at row 0, which is none of its 4 levels"):
+    with pytest.raises(DataError, match="'region' holds 'Oz' at row 0, which is not one of its 4 levels"):
         model.predict(table.assign(region="Oz"))
     with pytest.raises(DataError, match="'region' has a missing value at row 2"):
         GeneralizedLinearRegressor("poisson").fit(table.assign(region=["a", "b", None] * 3_000), "y")

@@ -366,7 +366,7 @@ def test_other_encodings_further_down_are_refused_only_where_they_matter(small_b
     assert read(table, names=["a"])[0].tolist() == [1] * 100 + [2]
     with pytest.raises(summula.DataError) as caught:
         read(table, names=["b"])
-    one_sentence(caught.value, "rows.csv", "after line 101", "another encoding than UTF-8", "--encoding")
+    one_sentence(caught.value, "rows.csv", "after line 101", "not UTF-8", "--encoding")
 
 
 def test_only_the_lines_that_are_asked_for_are_parsed(

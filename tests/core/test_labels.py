@@ -157,7 +157,7 @@ def test_an_unknown_class_refutes_a_certificate() -> None:
     y = KINDS["str"]
     certificate = LogisticRegression().fit(X, y).certificate_
     assert certificate.verify(X, y)
-    with pytest.raises(summula.DataError, match="'dog' at row 4, which is none of the 3 classes"):
+    with pytest.raises(summula.DataError, match="'dog' at row 4, which is not one of the 3 classes"):
         certificate.verify(X, with_value(y, "dog"))
 
 
@@ -166,7 +166,7 @@ def test_classes_of_two_sets_of_rows_merge() -> None:
     words = merged(np.array(["b"], dtype=object), np.array(["a", "b"], dtype=object))
     assert words.tolist() == ["a", "b"]
     assert words.dtype == object
-    with pytest.raises(summula.DataError, match="no class label"):
+    with pytest.raises(summula.DataError, match="too many for class labels"):
         merged(np.arange(6_000), np.arange(5_000, 12_000))
 
 

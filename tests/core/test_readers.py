@@ -188,7 +188,7 @@ def test_an_encoding_can_be_named(tmp_path: Path) -> None:
 def test_a_change_of_encoding_further_down_names_the_cure(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n" + b"1,x\n" * 300_000 + "1,ü\n".encode("latin-1"))
-    with pytest.raises(DataError, match=r"bytes of another encoding than UTF-8 .* name it with --encoding"):
+    with pytest.raises(DataError, match=r"bytes that are not UTF-8 .* specify the encoding with --encoding"):
         summula.scan(path).vocabulary("b")
 
 
@@ -299,7 +299,7 @@ def test_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert some.columns == ["a", "b"]
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE notes AS SELECT 1.5::DECIMAL(5, 2) x, DATE '2024-01-01' d")
-    with pytest.raises(DataError, match=r"has the tables 'notes', 'prices'; say which with --query NAME"):
+    with pytest.raises(DataError, match=r"has the tables 'notes', 'prices'; specify one with --query NAME"):
         summula.scan(f"duckdb:{path}")
     assert columns_of(summula.scan(f"duckdb:{path}", query="notes"))["x"] == [1.5]
     with pytest.raises(DataError, match="DuckDB cannot read .*nothing does not exist"):
@@ -352,7 +352,7 @@ def test_postgresql(postgresql: str) -> None:
         a for a, b in zip(ROWS["a"].to_pylist(), ROWS["b"].to_pylist(), strict=True) if b > 4
     )
     assert "secret" not in repr(some)
-    with pytest.raises(DataError, match=r"say what to read with --query") as refused:
+    with pytest.raises(DataError, match=r"specify what to read with --query") as refused:
         summula.scan(postgresql)
     assert "secret" not in str(refused.value)
     with pytest.raises(DataError, match=r"PostgreSQL at postgresql://me:\*\*\*@"):
@@ -443,7 +443,7 @@ def test_standard_input(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_terminal_is_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(isatty=lambda: True))
-    with pytest.raises(DataError, match="Nothing comes on standard input; pipe a table to it"):
+    with pytest.raises(DataError, match="No data on standard input; pipe a table to it"):
         summula.scan("-")
 
 
@@ -465,7 +465,7 @@ def test_several_files_of_several_formats(tmp_path: Path) -> None:
         ("t.csv", bytes(np.random.default_rng(0).integers(0, 256, 5_000, np.uint8)), "is not a text file"),
         ("t.csv", parquet_file(), "is a Parquet file, not text; give it the ending .parquet"),
         ("t.csv.gz", gzip.compress(text().encode())[:2_000], "cannot be decompressed|cannot be read to its end"),
-        ("t.json", b'{"a": 1}', "write one object per line and call it .jsonl"),
+        ("t.json", b'{"a": 1}', "write one object per line and name the file .jsonl"),
         ("t.pkl", b"", "read it with pandas or polars and give the frame"),
         ("t.parquet.gz", b"", "unpack it first"),
     ],
@@ -477,7 +477,7 @@ def test_files_that_are_refused_name_the_cure(name: str, content: bytes, said: s
 
 
 def test_addresses_and_queries_that_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="download it, and give the file"):
+    with pytest.raises(DataError, match="download the file and pass its path"):
         summula.scan("https://example.org/t.csv")
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match="A query is for databases"):
@@ -534,7 +534,7 @@ def test_types_of_wide_tables_are_those_of_narrow_ones(
 
 
 @pytest.mark.parametrize(
-    ("name", "cure"), [("shop.duckdb", "a DuckDB file is given as duckdb:.*shop.duckdb"), ("rows", "call it .csv")]
+    ("name", "cure"), [("shop.duckdb", "a DuckDB file is given as duckdb:.*shop.duckdb"), ("rows", "rename it to .csv")]
 )
 def test_endings_that_are_not_read_name_the_cure(name: str, cure: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("a,b\n1,2\n")

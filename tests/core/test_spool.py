@@ -146,7 +146,7 @@ def test_a_stream_that_breaks_off_says_where_and_leaves_nothing(wrap: Any, tempo
 
     with pytest.raises(summula.DataError) as caught:
         summula.scan(wrap(pa.RecordBatchReader.from_batches(table.schema, broken())))
-    one_sentence(caught.value, "broke off after row 100", "network is gone")
+    one_sentence(caught.value, "failed after row 100", "network is gone")
     assert list(temporary.iterdir()) == []
 
 

@@ -229,12 +229,12 @@ def heywood():
 
 
 def test_heywood_cases_are_reported():
-    with pytest.warns(summula.AccuracyWarning, match="noise variance of column 0 runs towards 0"):
+    with pytest.warns(summula.AccuracyWarning, match="noise variance of column 0 tends to 0"):
         fa = FactorAnalysis(n_components=1).fit(heywood())
     assert fa.heywood_.tolist() == [0]
     assert fa.noise_variance_[0] == pytest.approx(1e-8 * heywood()[:, 0].var(), rel=1e-6)
     assert fa.certificate_.verify(heywood())
-    with pytest.warns(summula.AccuracyWarning, match="kept at 0.005"):
+    with pytest.warns(summula.AccuracyWarning, match="bounded below by 0.005"):
         bounded = FactorAnalysis(n_components=1, min_noise=0.005).fit(heywood())
     assert bounded.loglike_[-1] < fa.loglike_[-1]
     assert not len(FactorAnalysis(n_components=2).fit(table()).heywood_)

@@ -98,7 +98,7 @@ def fit_by_engine(rows: int) -> Any:
 
 
 class Fragile:
-    """Raises at the part that begins at `row`: an error of some kind, the first so many times in each worker."""
+    """Raises at the part that begins at `row`: an error of some kind, the first few times in each worker."""
 
     def __init__(self, error: BaseException, row: int, folder: str | None = None, times: int = 10**9) -> None:
         self.error, self.row, self.folder, self.times = error, row, folder, times

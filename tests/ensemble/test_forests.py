@@ -25,7 +25,7 @@ ONE: dict[str, Any] = {"n_estimators": 1, "bootstrap": False, "max_features": No
 
 
 def _data(n: int = 400, d: int = 5, seed: int = 0, values: int = 0) -> tuple[Any, Any, Any]:
-    """Rows, numbers and three classes; with `values`, columns hold so many different values at most."""
+    """Rows, numbers and three classes; with `values`, the maximum number of different values per column."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     if values:

@@ -1,4 +1,4 @@
-"""Files that are damaged, change, vanish or may not be read; full disks; Ctrl-C: one sentence, nothing half done."""
+"""Files that are corrupt, change, vanish or are not readable; full disks; Ctrl-C: one sentence, nothing half done."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_truncated_parquet_file_is_named(keep: float, tmp_path: Path) -> None:
     content = write(tmp_path / "rows.parquet").read_bytes()
     end = int(keep * len(content)) if isinstance(keep, float) else keep
     (tmp_path / "rows.parquet").write_bytes(content[:end])
-    refused_scan(tmp_path, "rows.parquet", "damaged or cut short" if end else "is empty")
+    refused_scan(tmp_path, "rows.parquet", "corrupt or truncated" if end else "is empty")
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow", "rows.feather", "rows.npy"])
@@ -81,8 +81,8 @@ def test_a_truncated_parquet_file_is_named(keep: float, tmp_path: Path) -> None:
     ("content", "words"),
     [
         (b"", "is empty"),
-        (b"no table at all, but some text in a file", "is text, not what its ending"),
-        (b"no table at all\0, but bytes", "damaged or cut short"),
+        (b"no table at all, but some text in a file", "is a text file despite its extension"),
+        (b"no table at all\0, but bytes", "corrupt or truncated"),
     ],
     ids=["empty", "text", "bytes"],
 )
@@ -99,7 +99,7 @@ def test_truncated_arrow_and_array_files_are_named(keep: float, tmp_path: Path) 
         content = (tmp_path / name).read_bytes()
         end = int(keep * len(content)) if isinstance(keep, float) else keep
         (tmp_path / name).write_bytes(content[:end])
-        refused_scan(tmp_path / name, name, "damaged or cut short")
+        refused_scan(tmp_path / name, name, "corrupt or truncated")
 
 
 def test_a_damaged_page_is_named_with_the_file_and_leaves_no_model(
@@ -202,7 +202,7 @@ def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pyt
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(os, "listdir", denied)
-    refused_scan(tmp_path, str(tmp_path), "may not be read")
+    refused_scan(tmp_path, str(tmp_path), "is not readable")
 
 
 def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +216,7 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(ParquetTable, "_open", denied)
     monkeypatch.setattr(text_streams, "open", denied, raising=False)
     for name in ("rows.parquet", "rows.csv"):
-        refused_scan(tmp_path / name, name, "may not be read")
+        refused_scan(tmp_path / name, name, "is not readable")
     refused(str(path), "cannot be read near row 0", "Permission denied", by=LinearRegression(), X=scan, y="y")
 
 
@@ -258,7 +258,7 @@ def test_rights_are_those_of_the_system() -> None:
     """)
     assert len(said) == 5
     for sentence in said:
-        one_sentence(sentence, "may not be read by this user")
+        one_sentence(sentence, "is not readable by this user")
 
 
 # ----------------------------------------------------------------------------------------------------------------- CSV

@@ -196,7 +196,7 @@ def test_parts_of_complex_numbers_work_when_typed() -> None:
     frame = pd.DataFrame({"a": COMPLEX, "x": x})
     for X, code in ((COMPLEX[:, None], "X"), (frame, "X['a'].to_numpy()")):
         said = refused(by=LinearRegression(), X=X, y=y)
-        assert said.endswith(f"give the parts {code}.real and {code}.imag instead.")
+        assert said.endswith(f"pass the parts {code}.real and {code}.imag instead.")
         np.testing.assert_array_equal(np.ravel(eval(f"{code}.imag", {"X": X})), np.ones(N))
 
 

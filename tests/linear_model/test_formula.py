@@ -219,7 +219,7 @@ def test_a_bad_formula_is_refused(formula: Any, words: str) -> None:
 
 def test_what_does_not_fit_a_formula_is_refused() -> None:
     model = LinearRegression(formula="lwage ~ educ + region").fit(TABLE)
-    with pytest.raises(DataError, match="none of its 3 levels"):
+    with pytest.raises(DataError, match="not one of its 3 levels"):
         model.predict(TABLE.assign(region="west"))
     with pytest.raises(DataError, match="no column 'educ'"):
         model.predict(TABLE.drop(columns="educ"))
@@ -248,7 +248,7 @@ def test_text_is_a_factor(model: Any, tmp_path: Path) -> None:
     assert fitted.certificate_.verify(X, y)
     summula.save(fitted, tmp_path / "model.safetensors")
     np.testing.assert_array_equal(summula.load(tmp_path / "model.safetensors").predict(X), fitted.predict(X))
-    with pytest.raises(DataError, match="none of its 3 levels"):
+    with pytest.raises(DataError, match="not one of its 3 levels"):
         fitted.predict(X.assign(region="west"))
 
 

@@ -229,7 +229,7 @@ MODELS = [pytest.param(make, rows, id=name) for name, make, rows in makers()]
 
 @pytest.mark.parametrize("cov", COVARIANCES)
 @pytest.mark.parametrize(("make", "rows"), MODELS)
-def test_a_weight_is_so_many_rows(make, rows, cov):
+def test_a_weight_equals_repeated_rows(make, rows, cov):
     X, y = rows()
     w = np.random.default_rng(3).integers(0, 4, len(y))
     groups = np.arange(len(y)) // 5
@@ -553,9 +553,9 @@ def test_separation_of_files(kind, tmp_path, monkeypatch):
         logistic().fit(scan(path), "y")
 
 
-def test_ordinary_fits_do_not_pay_for_the_question(monkeypatch):
+def test_ordinary_fits_skip_the_separation_check(monkeypatch):
     def never(*given):
-        raise AssertionError("asked for no reason")
+        raise AssertionError("separation was checked without need")
 
     monkeypatch.setattr(glm_separation, "separation_of_rows", never)
     for seed in range(20):

@@ -237,7 +237,7 @@ def test_no_l1_is_the_l2_fit() -> None:
 
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("K", [2, 3])
-def test_a_weight_is_so_many_rows(K: int) -> None:
+def test_a_weight_equals_repeated_rows(K: int) -> None:
     X, y, w = data(K=K)
     rows = np.repeat(np.arange(len(y)), w.astype(int))
     model = LogisticRegression(C=0.3, l1_ratio=0.7, tol=1e-9)

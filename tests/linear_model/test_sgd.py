@@ -298,7 +298,7 @@ def test_a_part_may_lack_classes_and_may_not_bring_new_ones() -> None:
     model = SGDClassifier(random_state=0).partial_fit(X, np.ones(50), classes=[0, 1, 2])
     assert model.coef_.shape == (3, 6)
     before = model.coef_.copy()
-    with pytest.raises(ValueError, match="which is none of the 3 classes"):
+    with pytest.raises(ValueError, match="which is not one of the 3 classes"):
         model.partial_fit(X, np.full(50, 7))
     assert_same_bits(before, model.coef_)
     with pytest.raises(ValueError, match="is not the same as on last call"):

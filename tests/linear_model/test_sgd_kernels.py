@@ -10,7 +10,7 @@ from scipy import sparse
 
 from summula.linear_model.sgd import kernels as sgd_kernels
 from summula.linear_model.sgd import rows as sgd_rows
-from summula.linear_model.sgd.kernels import descend, settle
+from summula.linear_model.sgd.kernels import apply_pending_updates, descend
 from summula.linear_model.sgd.rows import Buffer
 from summula.linear_model.sgd.rule import (
     AVERAGED,
@@ -76,7 +76,7 @@ def ours(X: Any, y: Any, weight: Any, order: Any, given: Rule, storage: str) -> 
         indices, starts = rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
         buffer = Buffer(rows.data, indices, starts, X.shape[1], y, weight, order)
     descend(buffer, given, state)
-    settle(state)
+    apply_pending_updates(state)
     numbers = state.numbers
     count = max(numbers[AVERAGED], 1.0)
     averages = (state.a / count, numbers[INTERCEPTS] / count) if given.average else (np.zeros(X.shape[1]), 0.0)

@@ -55,7 +55,7 @@ MUTATIONS = [
         "else weight.astype(np.float64)",
         "else np.sqrt(weight.astype(np.float64))",
         "test_weights_and_rows.py",
-        "so_many_repetitions and GaussianNB and small",
+        "weight_equals_repetitions and GaussianNB and small",
     ),
     Mutation(
         "the last chunk of a part is dropped",

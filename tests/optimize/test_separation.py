@@ -19,7 +19,7 @@ CORNERS = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])
 
 
 def inequalities(X, y, intercept=True):
-    """All rows of A, written out: (class of the row) - (other class), a block of columns a class."""
+    """All rows of A, written out: (class of the row) - (other class), a block of columns per class."""
     classes = np.unique(y)
     Z = np.column_stack([X, np.ones(len(X))]) if intercept else np.asarray(X)
     rows = []

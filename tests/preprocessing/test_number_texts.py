@@ -106,7 +106,9 @@ def test_the_parse_is_stored_in_the_model(tmp_path: Path) -> None:
     rows = table()
     result = summula.train(rows, "y", models=["logistic"], time=3_600)
     said = [remark for remark in result.remarks if remark.startswith("'price' is text such as '$")]
-    assert [one.endswith(", read as numbers; 1 other value, 'unknown', counts as missing.") for one in said] == [True]
+    assert [one.endswith(", read as numbers; 1 other value, 'unknown', is treated as missing.") for one in said] == [
+        True
+    ]
     summula.save(result.model, tmp_path / "model.summula")
     model = summula.load(tmp_path / "model.summula")
     asked = pa.table({"price": ["$4,900.00", "600", "$600.00"], "z": [0.0, 0.0, 0.0]})

@@ -33,5 +33,5 @@ LAWS = [
 
 
 def too_often(wrong: int, times: int, delta: float) -> bool:
-    """Whether so many failures speak against a chance of delta, by a binomial test at 1 %."""
+    """Whether this number of failures rejects a probability of delta, by a binomial test at 1 %."""
     return bool(stats.binom.sf(wrong - 1, times, delta) < 0.01)

@@ -390,7 +390,7 @@ def test_a_fit_ends_when_its_work_is_more_than_it_is_given(monkeypatch: pytest.M
     monkeypatch.setattr("summula.svm.dual.kernel_machine._MOST_WORK", 1e6)
     monkeypatch.setattr("summula.svm.dual.solver._MOST", 100)
     X, y = two_classes()
-    with pytest.warns(ConvergenceWarning, match="was stopped after [0-9,]+ steps, as many as fits of this size"):
+    with pytest.warns(ConvergenceWarning, match="was stopped after [0-9,]+ steps, the limit for fits of this size"):
         model = SVC(C=1e6).fit(X, y)
     assert model.fit_status_ == 1
     assert model.certificate_.verify(X, y)

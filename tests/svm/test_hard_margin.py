@@ -38,7 +38,7 @@ KERNELS = (
 
 
 def conflicting_rows(message: str) -> list[int]:
-    return [int(word) for word in message.partition("hulls of the rows ")[2].partition(" meet")[0].split(",")[:8]]
+    return [int(word) for word in message.partition("hulls of the rows ")[2].partition(" intersect")[0].split(",")[:8]]
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
@@ -46,7 +46,7 @@ def conflicting_rows(message: str) -> list[int]:
 def test_a_hard_margin_that_does_not_exist_is_refused_for_any_kernel(kernel: Any, given: bool) -> None:
     X, y = overlapping()
     K = kernel(X, X)
-    with pytest.raises(summula.DataError, match=r"hulls of the rows \d+, .* meet"):
+    with pytest.raises(summula.DataError, match=r"hulls of the rows \d+, .* intersect"):
         SVC(C=np.inf, kernel="precomputed").fit(K, y) if given else SVC(C=np.inf, kernel=kernel).fit(X, y)
 
 

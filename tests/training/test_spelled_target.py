@@ -34,7 +34,7 @@ def test_they_give_the_model_of_the_numbers() -> None:
 
 def test_the_first_odd_value_is_named_and_its_row_left_out() -> None:
     result = trained([*WRITTEN[:50], "on request", *WRITTEN[51:]])
-    assert any("1 other value, 'on request', counts as missing" in one for one in result.remarks)
+    assert any("1 other value, 'on request', is treated as missing" in one for one in result.remarks)
     assert result.n_training + result.certificate.n == N - 1
 
 

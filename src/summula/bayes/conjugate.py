@@ -127,7 +127,7 @@ def checked_data(
 def require_some(x: Array) -> Array:
     """Refuse an empty list of data."""
     if not len(x):
-        raise DataError("There are no data, so every parameter is as likely as any other; give at least one datum.")
+        raise DataError("data is empty, so the posterior is improper; pass at least one value.")
     return x
 
 

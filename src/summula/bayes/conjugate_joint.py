@@ -170,7 +170,7 @@ class DirichletMultinomial(Conjugate):
         return stats.multinomial(1, self.concentration / self.concentration.sum())
 
     def mode(self) -> Any:
-        """Where the density is largest: (a - 1) / (sum of a - K), outcomes with a below 1 at 0."""
+        """Mode of the density: (a - 1) / (sum of a - K), outcomes with a below 1 at 0."""
         above = np.maximum(self.concentration - 1, 0.0)
         if not above.any():  # flat, or largest at the corners
             top = self.concentration == self.concentration.max()

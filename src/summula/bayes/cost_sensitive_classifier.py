@@ -58,7 +58,7 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
     Attributes
     ----------
     estimator_ : estimator
-        The fitted classifier, calibrated if so asked.
+        The fitted classifier, calibrated if requested.
     classes_ : ndarray of shape (n_classes,)
     actions_ : ndarray of shape (n_actions,)
         What `predict` may return; an array of objects where "reject" joins classes that are numbers.
@@ -156,7 +156,7 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
 
     @available_if(_has_scores)
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes, calibrated if so asked."""
+        """Probabilities of the classes, calibrated if requested."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 

@@ -182,7 +182,7 @@ class expected_cost:
         self._requests: dict[str, Any] = {"costs": costs is None, "sample_weight": None}
 
     def set_score_request(self, **requests: Any) -> expected_cost:
-        """Say which metadata (`costs`, `sample_weight`) are asked for, as of scikit-learn's scorers."""
+        """Request metadata (`costs`, `sample_weight`), as for scikit-learn's scorers."""
         unknown = requests.keys() - self._requests.keys()
         if unknown:
             raise ParameterError(
@@ -192,7 +192,7 @@ class expected_cost:
         return self
 
     def get_metadata_routing(self) -> Any:
-        """The metadata that are asked for (`sklearn.utils.metadata_routing.MetadataRequest`)."""
+        """Return the requested metadata (`sklearn.utils.metadata_routing.MetadataRequest`)."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=self)

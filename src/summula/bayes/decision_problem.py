@@ -152,7 +152,8 @@ class DecisionProblem:
     def _log_joint(self, observations: Any) -> Array:
         if isinstance(observations, str) or not hasattr(observations, "__len__"):
             raise DataError(
-                f"Observations must be a list, also of one; got {observations!r}: write [{observations!r}]."
+                f"Observations must be a list, even if there is only one; got {observations!r}: write "
+                f"[{observations!r}]."
             )
         with np.errstate(divide="ignore"):
             joint = np.log(self.priors)

@@ -105,8 +105,9 @@ def _looked_up(table: Mapping[Any, float], xs: Any, name: str) -> Array:
     unknown = [x for x in values if x not in table]
     if unknown:
         raise DataError(
-            f"The observation {unknown[0]!r} has no probability given {name}; known are {list(table)!r}: add it, with "
-            "probability 0 if it cannot be."
+            f"The observation {unknown[0]!r} has no probability given {name}; known are {list(table)!r}: add it, "
+            "with probability 0 "
+            "if it is impossible."
         )
     with np.errstate(divide="ignore"):
         return np.log(np.array([table[x] for x in values], np.float64))

@@ -151,7 +151,7 @@ def _bracket(log_posterior: Callable[[float], float], low: float, high: float) -
     values = np.array([log_posterior(t) for t in grid])
     if not (values > -np.inf).any() or (values == np.inf).any():
         raise DataError(
-            "The posterior is 0 or infinite wherever it was looked at; check log_likelihood and log_prior, and give "
+            "The posterior is 0 or infinite wherever it was evaluated; check log_likelihood and log_prior, and give "
             "the support of the parameter."
         )
     top = int(np.argmax(values))
@@ -160,16 +160,16 @@ def _bracket(log_posterior: Callable[[float], float], low: float, high: float) -
         lambda t: -log_posterior(t), bounds=around, method="bounded", options={"xatol": 1e-13 * (1 + abs(grid[top]))}
     )
     mode, peak = (float(found.x), -float(found.fun)) if -found.fun >= values[top] else (float(grid[top]), values[top])
-    seen = np.flatnonzero(values > peak - _DEPTH)
-    first, last = (int(seen[0]), int(seen[-1])) if len(seen) else (top, top)
-    inside = (min(grid[first], mode), max(grid[last], mode)) if len(seen) else (mode, mode)
+    covered = np.flatnonzero(values > peak - _DEPTH)
+    first, last = (int(covered[0]), int(covered[-1])) if len(covered) else (top, top)
+    inside = (min(grid[first], mode), max(grid[last], mode)) if len(covered) else (mode, mode)
     begin = _falls(log_posterior, peak, grid[first - 1] if first else low, inside[0], low)
     end = _falls(log_posterior, peak, grid[last + 1] if last + 1 < len(grid) else high, inside[1], high)
     return begin, _polished(log_posterior, mode, begin, end), end
 
 
 def _falls(log_posterior: Callable[[float], float], peak: float, outside: float, inside: float, limit: float) -> float:
-    """Where between two points the posterior falls to exp(-_DEPTH) of its peak."""
+    """Return the point between two points at which the posterior falls to exp(-_DEPTH) of its peak."""
     if not np.isfinite(outside):
         step = max(abs(inside), 1.0)
         outside = inside + np.sign(limit) * step
@@ -221,7 +221,7 @@ def _tabulated(log_posterior: Callable[[float], float], begin: float, mode: floa
 
 
 def _median(posterior: _Posterior) -> float:
-    """Where half of the mass lies below: in a piece, the density is the polynomial through its nodes."""
+    """Return the median: in a piece, the density is the polynomial through its nodes."""
     below = np.concatenate([[0.0], np.cumsum(posterior.mass.reshape(-1, _ORDER).sum(axis=1))])
     piece = min(int(np.searchsorted(below, 0.5, side="right")) - 1, len(below) - 2)
     x, w = np.polynomial.legendre.leggauss(_ORDER)

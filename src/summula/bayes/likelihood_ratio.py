@@ -97,7 +97,7 @@ def likelihood_ratio_test(
 def _log_ratios(xs: Any, density1: Any, density0: Any) -> Array:
     """log p_1(x) / p_0(x) of every observation."""
     if isinstance(xs, str) or not hasattr(xs, "__len__"):
-        raise DataError(f"Observations must be a list, also of one; got {xs!r}: write [{xs!r}].")
+        raise DataError(f"Observations must be a list, even if there is only one; got {xs!r}: write [{xs!r}].")
     if not len(xs):
         return np.zeros(0)
     one, zero = density_of(density1, "the state 1").log(xs), density_of(density0, "the state 0").log(xs)
@@ -130,7 +130,7 @@ class SequentialDecision(NamedTuple):
 
 
 class SPRT:
-    """Wald's sequential probability ratio test (2): looks at one observation after the other until it can decide.
+    """Wald's sequential probability ratio test (2): examines one observation after another until it can decide.
 
     Parameters
     ----------

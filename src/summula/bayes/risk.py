@@ -425,7 +425,7 @@ def _gauss(problem: DecisionProblem, decide: Rule, low: Array, high: Array) -> t
 
 
 def _changes(decide: Rule, grid: Array) -> Array:
-    """Where between points of a grid the rule changes its action, by bisection."""
+    """Find the points between grid points at which the rule changes its action, by bisection."""
     actions = decide(grid)
     changes = np.flatnonzero(actions[1:] != actions[:-1])
     left, right, before = grid[changes], grid[changes + 1], actions[changes]

@@ -48,7 +48,7 @@ Array = NDArray[np.float64]
 
 
 class KnownDifferences(NamedTuple):
-    """What is known of differences of losses before held-out rows are looked at.
+    """Prior knowledge of the differences of losses, before held-out rows are used.
 
     Attributes
     ----------

@@ -122,10 +122,10 @@ class RiskMonitor:
         from summula.stats.bounds_kernels import watch
 
         for start in np.arange(0, len(x), _BLOCK).tolist():
-            block, seen = x[start : start + _BLOCK], self.n + start
-            row = watch(block, self._limit, self._shares, self._capital, seen, 1 / self.delta)
+            block, n_before = x[start : start + _BLOCK], self.n + start
+            row = watch(block, self._limit, self._shares, self._capital, n_before, 1 / self.delta)
             if row >= 0:
-                self.alarm_row = seen + row
+                self.alarm_row = n_before + row
                 return
 
     def _check(self, values: Any) -> None:

@@ -289,11 +289,11 @@ def cluster(
     table: TableArgument,
     k: Annotated[int | None, typer.Option("--k", min=1, help="Number of clusters.")] = None,
     select: Annotated[
-        bool, typer.Option("--select", help="Try 2 to 10 clusters, and keep the one with the best silhouette.")
+        bool, typer.Option("--select", help="Try 2 to 10 clusters, and keep the number with the best silhouette.")
     ] = False,
     out: Annotated[str, typer.Option("--out", "-o", help="File for the labels, .parquet or .csv.")] = "clusters.csv",
     report: Annotated[
-        str | None, typer.Option(help="HTML file for the report; by default called as the file of labels.")
+        str | None, typer.Option(help="HTML file for the report; by default named after the file of labels.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed of the initial centres.")] = 0,
     drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None,

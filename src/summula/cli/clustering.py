@@ -95,7 +95,7 @@ def _checked_report(request: ClusterRequest, inputs: list[str]) -> str:
     """The name of the report; raises where it or the labels would overwrite something, or each other."""
     report = os.path.splitext(request.out)[0] + ".html" if request.report is None else request.report
     if os.path.realpath(report) == os.path.realpath(request.out):
-        raise OutputError(f"The labels and the report are both to be written to {report}; give two names.")
+        raise OutputError(f"The labels and the report are both to be written to {report}; pass different names.")
     check_output(request.out, inputs, request.force, "--out")
     check_output(report, inputs, request.force, "--report")
     return report
@@ -116,7 +116,7 @@ def _clustered(request: ClusterRequest, rows: Any) -> Clustered:
 def _sentence(found: Clustered) -> str:
     model = found.model
     if model.n_clusters == 1:
-        return f"{len(found.X):,} rows in 1 cluster: inertia {model.inertia_:.6g}, the least with one centre."
+        return f"{len(found.X):,} rows in 1 cluster: inertia {model.inertia_:.6g}, the minimum for one centre."
     return (
         f"{len(found.X):,} rows in {model.n_clusters} clusters: inertia {model.inertia_:.6g} (no {model.n_clusters} "
         f"centres have less than {model.certificate_.dual:.6g}), mean silhouette {found.silhouette:.3f}."

@@ -38,14 +38,14 @@ def inspect_file(paths: list[str], reading: Reading, target: str | None, console
         sums = column_sums(table_blocks(table))
     rows = profile(sums)
     found: dict[str, str] = {}
-    said = ""
+    reason = ""
     if target is not None:
-        found, said = _leaks_of(table, target, sums)
+        found, reason = _leaks_of(table, target, sums)
         for row in rows:
             if row["column"] in found:
                 row["remark"] = f"looks like target leakage: {found[row['column']]}"
             elif row["column"] == target:
-                row["remark"] = f"the target, {said}"
+                row["remark"] = f"the target, {reason}"
     names = list(rows[0])
     console.table(f"{path}: {table.n_rows:,} rows", names, [[row[name] for name in names] for row in rows])
     for name, why in found.items():
@@ -61,4 +61,4 @@ def _leaks_of(table: Scan, target: str, sums: dict[str, Any]) -> tuple[dict[str,
     with located_in(table), numbered(np.flatnonzero(there).__getitem__):
         task = inferred_task(values[there], None, target)
     features = as_read(few.drop_columns([target]).filter(pa.array(there)), sums)
-    return leaks(features, values[there], task.kind == "classes"), f"{task.kind}: {task.said}"
+    return leaks(features, values[there], task.kind == "classes"), f"{task.kind}: {task.reason}"

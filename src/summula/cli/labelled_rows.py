@@ -1,4 +1,4 @@
-"""Rows of a table that have an answer, to measure a model on: read once, in order, a few blocks at a time.
+"""Labelled rows of a table, on which a model is evaluated: read once, in order, a few blocks at a time.
 
 Columns come as `table_encoder_blocks` makes them, whatever the file holds, so that the hash of a row is the one it had
 in training.
@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 from summula.core.data.scan import Scan
 from summula.preprocessing.table_encoder_blocks import Columns, Piece, blocks_in_order, table_blocks
 
-__all__ = ["Answered", "count_answers", "labelled_row"]
+__all__ = ["LabelledRows", "count_labelled_rows", "labelled_row"]
 
 Array = NDArray[Any]
 
 
-def count_answers(table: Scan, target: str) -> int:
+def count_labelled_rows(table: Scan, target: str) -> int:
     """Count the rows with a value of the target, in one pass over its column."""
     blocks = table_blocks(table, [target])
     return sum(blocks_in_order(blocks, lambda columns, start: int(_there(columns[target]).sum())))
 
 
 def labelled_row(table: Scan, target: str, number: int) -> int:
-    """The number in the table of a row that is counted, from 0, among those with a value of the target."""
+    """Return the row number in the table of a labelled row, given its number (from 0) among the labelled rows."""
     blocks = table_blocks(table, [target])
     for start, there in blocks_in_order(blocks, lambda columns, start: (start, _there(columns[target]))):
         if number < there.sum():
@@ -42,8 +42,8 @@ def _there(values: Any) -> NDArray[np.bool_]:
     return np.asarray(values.is_valid().to_numpy(zero_copy_only=False), bool)
 
 
-class Answered(Scan):
-    """A scan without the rows whose target is missing; a stretch of rows may so have fewer than it says."""
+class LabelledRows(Scan):
+    """A scan without the rows whose target is missing; a range of rows may thus yield fewer rows than its length."""
 
     def __init__(self, table: Scan, names: Sequence[str], target: str) -> None:
         super().__init__(table.tables, [*names, target])
@@ -52,7 +52,7 @@ class Answered(Scan):
         self._at, self._open = -1, [""]
 
     def read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[tuple[Array, ...]]:
-        """Rows of blocks from `start` to `stop`; who reads on from where the last one ended decodes nothing twice."""
+        """Yield the rows of blocks from `start` to `stop`; consecutive ranges decode no block twice."""
         wanted = list(dict.fromkeys([*columns, self._target]))
         if start != self._at or wanted != self._open:
             self._pieces, self._open = iter(table_blocks(self._whole, wanted).pieces()), wanted
@@ -61,10 +61,10 @@ class Answered(Scan):
             piece = next(self._pieces)
             self._at = piece.stop
             if piece.start >= start:
-                found = self._answered(piece.columns())
+                found = self._labelled(piece.columns())
                 yield tuple(found[name] for name in columns)
 
-    def _answered(self, columns: Columns) -> dict[str, Array]:
+    def _labelled(self, columns: Columns) -> dict[str, Array]:
         kept = _there(columns[self._target])
         return {
             name: (values if isinstance(values, np.ndarray) else values.to_numpy(zero_copy_only=False))[kept]

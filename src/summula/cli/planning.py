@@ -24,10 +24,10 @@ def plan_rows(
         raise ParameterError("Pass exactly one of --limit, --width and --recall.")
     if recall is not None:
         rows = plan_recall(1 - recall, delta)
-        said = f"a threshold that keeps a recall of {recall:g} needs {rows:,} rows of the class"
+        requirement = f"a threshold that keeps a recall of {recall:g} needs {rows:,} rows of the class"
     else:
         rows = plan_holdout(error, limit, width, delta, models)
         aim = f"at most {limit:g}" if limit is not None else f"within {width:g}"
-        said = f"an error of {error:g} is certified {aim} from {rows:,} held-out rows on"
-    console.result(f"With confidence {confidence(delta)}, {said}.")
+        requirement = f"an error of {error:g} is certified {aim} from {rows:,} held-out rows on"
+    console.result(f"With confidence {confidence(delta)}, {requirement}.")
     console.document({"rows": rows, "delta": delta})

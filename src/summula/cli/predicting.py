@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import summula
 from summula.cli.console import Console
 from summula.cli.exit_codes import MODEL, CommandError
-from summula.cli.labelled_rows import Answered, count_answers, labelled_row
+from summula.cli.labelled_rows import LabelledRows, count_labelled_rows, labelled_row
 from summula.cli.starting import uncollected
 from summula.core.data.frames import no_such_column
 from summula.core.data.output import check_folder
@@ -61,7 +61,7 @@ def load_model(path: str) -> TableModel:
         raise CommandError(f"{path} is a folder without model.summula; give a model file.", MODEL) from None
     if not isinstance(model, TableModel):
         raise CommandError(
-            f"{path} holds a {type(model).__name__} and no model of a table; give a file that `summula train` wrote.",
+            f"{path} holds a {type(model).__name__}, not a table model; pass a file written by `summula train`.",
             MODEL,
         )
     return model
@@ -79,8 +79,8 @@ def _used_columns(model: TableModel, table: Scan) -> list[str]:
     lacking = [name for name in wanted if name not in table.columns]
     if lacking:
         more = f" and {len(lacking) - 1} more that are missing" if len(lacking) > 1 else ""
-        said = no_such_column(lacking[0], table.columns).rstrip(".")
-        raise DataError(f"{said} (the model was trained on {lacking[0]!r}{more}).")
+        problem = no_such_column(lacking[0], table.columns).rstrip(".")
+        raise DataError(f"{problem} (the model was trained on {lacking[0]!r}{more}).")
     return wanted
 
 
@@ -169,7 +169,7 @@ def _with_numbers(table: Scan, target: str, console: Console) -> Scan:
 def certify_file(
     model_path: str, paths: list[str], reading: Reading, delta: float, out: str | None, console: Console, *, force: bool
 ) -> None:
-    """Bound the true risk of a saved model from rows it has not seen, block by block; a few bytes a row are kept."""
+    """Bound the true risk of a saved model from rows it has not seen, block by block; a few bytes per row are kept."""
     check_delta(delta)
     model, table = load_model(model_path), open_table(paths, console.remark, reading)
     if out is not None:
@@ -180,7 +180,7 @@ def certify_file(
             f"{no_such_column(model.target, table.columns).rstrip('.')} (it holds the true labels; `summula predict` "
             "does not need them)."
         )
-    answers = count_answers(table, model.target) if table.n_rows else 0
+    answers = count_labelled_rows(table, model.target) if table.n_rows else 0
     if not answers:
         raise DataError(f"No row has a value of {model.target!r}; pass labelled rows.")
     if answers < table.n_rows:
@@ -194,7 +194,7 @@ def certify_file(
         raise DataError(f"The target {model.target!r} holds {kind} here, but not in training; convert it to that type.")
     with located_in(table), numbered(partial(labelled_row, table, model.target)):
         certificate = summula.certify(
-            model, Answered(table, names, model.target), model.target, delta=delta, **certified_loss(model)
+            model, LabelledRows(table, names, model.target), model.target, delta=delta, **certified_loss(model)
         )
     if certificate.n_dropped:
         console.remark(f"{certificate.n_dropped:,} rows that were in the training data of the model are not counted.")

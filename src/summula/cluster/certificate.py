@@ -69,7 +69,7 @@ class KMeansCertificate(SummedCertificate):
 
     @classmethod
     def of(cls, centres: Array, inertia: float, bound: float, dtype: Any) -> Self:
-        """Of a fit whose inertia and lower bound (1) are known."""
+        """Return the certificate of a fit with known inertia and lower bound (1)."""
         unit = 1e-4 if np.dtype(dtype) == np.float32 else 1e-9
         return cls("global", inertia, max(inertia - bound, 0.0), centres, unit)
 

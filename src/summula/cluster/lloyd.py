@@ -119,7 +119,7 @@ def lloyd(
         Near the mean of the rows.
     bounds : {"auto", "groups", "centres", "none"}
         How many bounds on distances each row in memory has: one per group of about ten centres, one per centre, none.
-        It changes the time and nothing else. "auto" is "groups".
+        It affects only the time. "auto" is "groups".
     after_pass : callable, optional
         Called with the clustering at the beginning of every pass.
     """
@@ -268,7 +268,7 @@ def _relocated(run: Run, now: Centres, sums: ClusterSums, empty: Array) -> Array
 # ----------------------------------------------------------------------------------- what else is computed of all rows
 
 
-def _first(a: Any, b: Any) -> Any:
+def _concatenate(a: Any, b: Any) -> Any:
     return np.concatenate([a, b])
 
 
@@ -277,14 +277,14 @@ class Furthest(Sum):
     """The rows furthest from their centres, furthest first, of equally far ones the first: at most `most`."""
 
     most: int = field(metadata=merged_by(max))
-    square: Array = field(metadata=merged_by(_first))
-    label: Array = field(metadata=merged_by(_first))
-    weight: Array = field(metadata=merged_by(_first))
-    x: Array = field(metadata=merged_by(_first))
+    square: Array = field(metadata=merged_by(_concatenate))
+    label: Array = field(metadata=merged_by(_concatenate))
+    weight: Array = field(metadata=merged_by(_concatenate))
+    x: Array = field(metadata=merged_by(_concatenate))
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[Centres, int]) -> Self:
-        """Of one chunk; rows of weight 0 do not count."""
+        """Return the furthest rows of one chunk; rows of weight 0 do not count."""
         centres, most = params
         labels, own = _nearest(chunk, centres)
         w = chunk.weights
@@ -318,7 +318,7 @@ class Labels(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: Centres) -> Self:
-        """Of one chunk."""
+        """Return the labels of one chunk."""
         return cls((params.order[_nearest(chunk, params)[0]].astype(np.int32),))
 
 

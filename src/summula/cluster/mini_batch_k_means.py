@@ -220,8 +220,10 @@ default="k-means++"
     def _init_size(self, n: int) -> int:
         size = self.init_size or max(3 * self.batch_size, 3 * self.n_clusters)
         if size < self.n_clusters:
-            said = f"init_size={size} should be larger than n_clusters={self.n_clusters}; three per cluster are taken."
-            warn(said, RuntimeWarning)
+            message = (
+                f"init_size={size} should be larger than n_clusters={self.n_clusters}; three per cluster are taken."
+            )
+            warn(message, RuntimeWarning)
             size = 3 * self.n_clusters
         return min(size, n)
 
@@ -247,8 +249,8 @@ default="k-means++"
                 return
         if self.max_no_improvement is not None or self.tol > 0:
             warn(
-                f"MiniBatchKMeans went through max_iter={self.max_iter} epochs while the inertia of batches still "
-                "fell; raise max_iter.",
+                f"MiniBatchKMeans went through max_iter={self.max_iter} epochs while the inertia of "
+                "batches was still decreasing; increase max_iter.",
                 ConvergenceWarning,
             )
 

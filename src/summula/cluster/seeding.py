@@ -176,7 +176,7 @@ def _drawn(run: Run, given: SeedPass, chunks: list[ChunkPotential], column: int,
 
 
 def _scaled(total: int, rows: int) -> int:
-    """By how many bits potentials can be multiplied so that their sum stays below 2^62."""
+    """Return the number of bits by which potentials can be scaled with a sum below 2^62."""
     return _UNITS - 1 - (total + rows).bit_length()
 
 
@@ -249,7 +249,7 @@ class Nearby(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: Centres) -> Self:
-        """Of one chunk."""
+        """Return the weight nearest to each centre in one chunk."""
         state = RowState.blank(len(chunk), 0)
         assign(chunk_rows(chunk), params, state, np.empty(len(chunk)))
         return cls(np.bincount(state.labels, weights=chunk.weight, minlength=len(params.values)).astype(np.float64))

@@ -1,6 +1,6 @@
 """Small real tables that come with the package."""
 
-from summula.datasets.longley import longley
+from summula.datasets.longley_table import longley
 from summula.datasets.tables import TABLES, load
 
 __all__ = ["TABLES", "load", "longley"]

@@ -203,7 +203,7 @@ class FactorAnalysis(LatentVariables):
             )
         if len(self.heywood_):
             warn(
-                f"The noise variance of {self._column_names()} runs towards 0 (a Heywood case), and is kept at "
+                f"The noise variance of {self._column_names()} tends to 0 (a Heywood case), and is bounded below by "
                 f"{self._lower:g} of the variance: the factors explain all of it. "
                 "Use fewer factors, or more rows.",
                 AccuracyWarning,
@@ -285,9 +285,9 @@ class FactorAnalysis(LatentVariables):
 
     def _column_names(self) -> str:
         names = getattr(self, "feature_names_in_", None)
-        told = [repr(str(names[j])) if names is not None else str(j) for j in self.heywood_[:5]]
-        more = len(self.heywood_) - len(told)
-        words = ", ".join(told) + (f" and {more} more" if more else "")
+        shown = [repr(str(names[j])) if names is not None else str(j) for j in self.heywood_[:5]]
+        more = len(self.heywood_) - len(shown)
+        words = ", ".join(shown) + (f" and {more} more" if more else "")
         return f"column {words}" if len(self.heywood_) == 1 else f"columns {words}"
 
     # --------------------------------------------------------------------------------------------- using the model

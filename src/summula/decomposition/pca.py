@@ -248,7 +248,7 @@ class PCA(LatentVariables):
         sums = sum_products(run, self._problem)
         if np.isnan(sums.total).any():
             raise DataError(
-                "Rows with missing values cannot be added to a model or taken away from it; fit again on all rows."
+                "Rows with missing values cannot be added to a model or removed from it; fit again on all rows."
             )
         return sums
 

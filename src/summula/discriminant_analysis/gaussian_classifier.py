@@ -41,8 +41,8 @@ PARAMETERS: dict[str, tuple[Allowed, ...]] = {
 def _is_additive(model: Any) -> bool:
     if model.shrinkage == "auto":
         raise ParameterError(
-            "shrinkage='auto' looks at the rows a second time, about means that further rows would move; fit again on "
-            "all rows, or give shrinkage as a number."
+            "shrinkage='auto' needs a second pass over the rows, centred at means that "
+            "further rows would change; fit again on all rows, or pass shrinkage as a number."
         )
     if model.covariance_estimator is not None:
         raise ParameterError("covariance_estimator needs all rows of a class at once; fit again on all rows.")
@@ -156,7 +156,7 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
         return Priors(self.priors_, self.priors is None)
 
     def _checked(self, sums: ClassGrams) -> Array:
-        """Priors of the classes; refuses what no model follows from."""
+        """Return the priors of the classes; raise an error if no model can be fitted."""
         rows = int(sums.count.sum())
         if rows <= len(self.classes_) and rows < 2:
             raise DataError(f"{type(self).__name__} needs at least two rows; there is {rows}.")

@@ -1,4 +1,4 @@
-"""Linear discriminant analysis: normal classes with one covariance; Fisher's directions that tell them apart best.
+"""Linear discriminant analysis: normal classes with one covariance; Fisher's directions that separate them best.
 
 With class means m_k, priors pi_k, m = sum_k pi_k m_k, the pooled covariance S, and A with A'SA = I,
 
@@ -135,7 +135,7 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, G
         if sums.count.sum() <= K:
             raise DataError(
                 f"The number of samples must be more than the number of classes: there are {int(sums.count.sum())} "
-                f"rows of {K} classes, which say nothing about how rows vary within a class; fit more rows."
+                f"rows of {K} classes, which do not determine the covariance within classes; fit more rows."
             )
         self.priors_ = self._checked(sums)
         self.means_, self.xbar_ = sums.mean, self.priors_ @ sums.mean
@@ -208,7 +208,7 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, G
     def score_samples(self, X: Any) -> Any:
         """The log density of each row, whatever its class: small for outliers.
 
-        Of columns that depend on each other, only the directions that vary within classes are looked at.
+        Of columns that depend on each other, only the directions that vary within classes are used.
 
         Parameters
         ----------

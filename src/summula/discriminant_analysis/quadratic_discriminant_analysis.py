@@ -4,8 +4,8 @@ With the mean m_k, the prior pi_k and the covariance S_k = R_k diag(s_k) R_k' of
 
     log P(x, k) = log pi_k - 1/2 [d log 2 pi + sum_j log s_kj + sum_j (r_kj'(x - m_k))^2 / s_kj]                (1)
 
-so two classes meet in a quadric. Columns are standardised inside, so that their units make no difference. S_k is the
-scatter of the class divided by n_k, the estimate of maximum likelihood.
+so the boundary between two classes is a quadric. Columns are standardised inside, so that their units make no
+difference. S_k is the scatter of the class divided by n_k, the estimate of maximum likelihood.
 `reg_param` moves its eigenvalues towards 1:  s <- (1 - reg_param) s + reg_param.
 
 Reference: Hastie, Tibshirani, Friedman, The Elements of Statistical Learning, section 4.3.

@@ -225,7 +225,7 @@ class AdaBoostClassifier(NamedImportances, StagedClassifier):
                     raise DataError(
                         "BaseClassifier in AdaBoostClassifier ensemble is worse than random, ensemble can not be fit: "
                         f"{type(self._learner()).__name__} is wrong on {error:.0%} of the weight with {k} classes. "
-                        "Take a stronger estimator, or other columns."
+                        "Use a stronger estimator, or other columns."
                     )
                 break
             alpha = self.learning_rate * (np.log((1.0 - error) / error) + np.log(k - 1.0)) if error > 0.0 else 1.0

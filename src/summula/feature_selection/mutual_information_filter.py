@@ -4,7 +4,7 @@
 
 from a table of counts, one per feature: a sum over rows, which reads files once more than the bins do. A feature with
 few distinct values has one bin for each; others are cut at their quantiles, and so is a target of many numbers. The
-filter looks at one feature at a time: it is fast, and blind to features that are informative only together. With m bins
+filter scores one feature at a time: it is fast, and blind to features that are informative only together. With m bins
 and K target values an irrelevant feature has about (m - 1)(K - 1) / (2 n) nats by chance.
 
 Reference: Cover and Thomas, Elements of Information Theory, chapter 2; Guyon and Elisseeff (2003), JMLR 3.

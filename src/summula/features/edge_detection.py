@@ -57,7 +57,7 @@ class Edges(NamedTuple):
     dx, dy : ndarray of the shape of the images
         Derivatives to the right and down.
     responses : ndarray of shape (..., orientations, height, width), or None
-        Derivatives in the directions 0, pi / orientations, 2 pi / orientations, ...; None if not asked for.
+        Derivatives in the directions 0, pi / orientations, 2 pi / orientations, ...; None if not requested.
     """
 
     magnitude: Array

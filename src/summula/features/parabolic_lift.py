@@ -31,7 +31,7 @@ Array = NDArray[Any]
 
 
 class Sphere(NamedTuple):
-    """Where the score of a linear model of lifted rows is 0.
+    """Decision boundary of a linear model of lifted rows.
 
     Attributes
     ----------

@@ -100,7 +100,7 @@ class Kernel(ABC):
 
 
 def centre_of(kernel: Kernel, X: Any, weight: Array | None = None) -> Array | None:
-    """Where the origin of dense rows is best put for products of little rounding; None where it must not move.
+    """Return the origin of dense rows that minimises rounding in products; None if it must not move.
 
     Rows without weight have no say in it.
     """

@@ -37,7 +37,7 @@ def kernel_values(
 
 
 def bad_rows(X: Any) -> NDArray[np.bool_]:
-    """Which rows hold NaN or infinities: to some kernels they are only far away."""
+    """Return the mask of rows with NaN or infinities, which some kernels treat as distant points."""
     if hasattr(X, "indptr"):
         if np.isfinite(X.data).all():
             return np.zeros(X.shape[0], bool)

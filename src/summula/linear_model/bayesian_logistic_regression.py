@@ -207,7 +207,7 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
                     'weights degenerate in higher dimensions); use predictive="probit".'
                 )
             run.keep_rows()
-            run.withhold()  # a model without a posterior is incomplete
+            run.ignore_offers()  # a model without a posterior is incomplete
             scale = self._scale(run) if isinstance(self.prior_scale, str) else float(self.prior_scale)
             problem = self._problem(scale)
             self._solved(run, problem, (X, y, sample_weight), self.classes_)

@@ -93,16 +93,16 @@ class Trajectories:
 def simulate(process: Process, policy: Any, states: Numbers, n_steps: int, rng: np.random.Generator) -> Trajectories:
     """Draw one episode from each initial state with a checked policy."""
     E, A = len(states), process.n_actions
-    seen = np.full((E, n_steps + 1), -1, np.int64)
+    visited = np.full((E, n_steps + 1), -1, np.int64)
     acted = np.full((E, n_steps), -1, np.int64)
     paid, lengths = np.zeros((E, n_steps)), np.full(E, n_steps)
     ended = np.zeros(E, bool)
     cumulated = np.cumsum(process.P.data)
     before = np.concatenate([[0.0], cumulated])[process.P.indptr]
     cumulated_policy = None if policy.ndim == 1 else np.cumsum(policy, axis=1)
-    seen[:, 0], live = states, np.arange(E)
+    visited[:, 0], live = states, np.arange(E)
     for t in range(n_steps):
-        s = seen[live, t]
+        s = visited[live, t]
         if cumulated_policy is None:
             a = policy[s]
         else:
@@ -115,13 +115,13 @@ def simulate(process: Process, policy: Any, states: Numbers, n_steps: int, rng: 
         paid[live[goes], t] = process.r[row[goes]] if process.rewards is None else process.rewards[place]
         # Rewards that depend on the next state are 0 where there is none.
         paid[live[ends], t] = process.r[row[ends]] if process.rewards is None else 0.0
-        seen[live[goes], t + 1] = process.P.indices[place]
+        visited[live[goes], t + 1] = process.P.indices[place]
         ended[live[ends]], lengths[live[ends]] = True, t + 1
         live = live[~ends]
         if not len(live):
             break
     longest = int(lengths.max(initial=0))
-    return Trajectories(seen[:, : longest + 1], acted[:, :longest], paid[:, :longest], lengths, ended, process.gamma)
+    return Trajectories(visited[:, : longest + 1], acted[:, :longest], paid[:, :longest], lengths, ended, process.gamma)
 
 
 def _drawn_actions(cumulated: Array, table: Array, u: Array) -> Numbers:

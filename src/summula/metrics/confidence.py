@@ -241,11 +241,11 @@ def _label_of_sklearn(name: str, y: Array, p: Array, pos_label: Any) -> Any:
     """Return the positive label of a function of scikit-learn: 1 by default, except for areas under the ROC curve."""
     if pos_label is not None or name in ("auc", "matthews") or name not in LABELS | SCORES:
         return pos_label
-    seen = np.unique(np.concatenate([y, p]) if name in LABELS else y)
-    if len(seen) > 2:
-        raise ParameterError(f"{name!r} is for two classes, and there are {len(seen)}: give pos_label, or average=.")
-    if 1 not in seen.tolist() and not set(seen.tolist()) <= {0, -1}:
-        raise ParameterError(f"The labels are {seen.tolist()}: give pos_label, the one that is the positive class.")
+    labels = np.unique(np.concatenate([y, p]) if name in LABELS else y)
+    if len(labels) > 2:
+        raise ParameterError(f"{name!r} is for two classes, and there are {len(labels)}: give pos_label, or average=.")
+    if 1 not in labels.tolist() and not set(labels.tolist()) <= {0, -1}:
+        raise ParameterError(f"The labels are {labels.tolist()}: give pos_label, the one that is the positive class.")
     return 1
 
 
@@ -300,15 +300,15 @@ def _as_positive(y: Array, p: Array, pos_label: Any, name: str) -> tuple[Array, 
         raise DataError(f"{name!r} needs one predicted label per row; y_pred has shape {p.shape}.")
     if name in ("brier", "log_loss") and not ((p >= 0) & (p <= 1)).all():
         raise DataError(f"{name!r} needs probabilities, between 0 and 1; the largest score is {p.max():g}.")
-    seen = np.unique(np.concatenate([y, p]) if name in LABELS else y)
+    labels = np.unique(np.concatenate([y, p]) if name in LABELS else y)
     if pos_label is None:
-        if len(seen) > 2:
-            raise ParameterError(f"{name!r} is for two classes, and there are {len(seen)}: give pos_label.")
-        pos_label = seen[-1]
-        if len(seen) == 1 and seen[0] in (0, -1):
+        if len(labels) > 2:
+            raise ParameterError(f"{name!r} is for two classes, and there are {len(labels)}: give pos_label.")
+        pos_label = labels[-1]
+        if len(labels) == 1 and labels[0] in (0, -1):
             pos_label = 1
-    elif pos_label not in seen and name not in LABELS:
-        raise ParameterError(f"pos_label={pos_label!r} does not occur in y_true; its labels are {seen.tolist()}.")
+    elif pos_label not in labels and name not in LABELS:
+        raise ParameterError(f"pos_label={pos_label!r} does not occur in y_true; its labels are {labels.tolist()}.")
     if name in SCORES:
         return (y == pos_label).astype(np.int64), p.astype(np.float64)
     return (y == pos_label).astype(np.int64), (p == pos_label).astype(np.int64)

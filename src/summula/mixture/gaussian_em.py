@@ -153,8 +153,8 @@ def _filled(sample: RowSample, run: Run) -> tuple[Array, Array]:
     """The sampled rows with missing values at the mean of their column, and the spread of each column."""
     rows, weight = sample.rows, sample.weight[:, None]
     missing = np.isnan(rows)
-    seen = np.where(missing, 0.0, weight)
-    counts = seen.sum(axis=0)
+    present_weight = np.where(missing, 0.0, weight)
+    counts = present_weight.sum(axis=0)
     if not counts.all():
         j = int(np.flatnonzero(counts == 0)[0])
         raise DataError(
@@ -163,9 +163,9 @@ def _filled(sample: RowSample, run: Run) -> tuple[Array, Array]:
         )
     origin = np.where(missing, 0.0, rows).max(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = origin + (seen * np.where(missing, 0.0, rows - origin)).sum(axis=0) / counts
+        mean = origin + (present_weight * np.where(missing, 0.0, rows - origin)).sum(axis=0) / counts
         rows = np.where(missing, mean, rows)
-        variance = (seen * (rows - mean) ** 2).sum(axis=0) / counts
+        variance = (present_weight * (rows - mean) ** 2).sum(axis=0) / counts
     raise_if_overflowing(run.source, variance)
     return rows, np.where(variance > 0, np.sqrt(variance), 1.0)
 

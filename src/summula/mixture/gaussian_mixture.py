@@ -186,8 +186,8 @@ class GaussianMixture(Mixture):
             which = ", ".join(map(str, self.collapsed_.tolist()))
             subject = f"Components {which} have" if len(self.collapsed_) > 1 else f"Component {which} has"
             warn(
-                f"{subject} collapsed in GaussianMixture: in some direction there is no spread but "
-                f"reg_covar={self.reg_covar:g}, and the likelihood says nothing there; use fewer components, a "
+                f"{subject} collapsed in GaussianMixture: in some direction its variance is only "
+                f"reg_covar={self.reg_covar:g}, and the likelihood is not meaningful; use fewer components, a "
                 "larger reg_covar, covariance_type='tied', or n_init > 1.",
                 CollapseWarning,
             )

@@ -115,8 +115,8 @@ def _transpose(Z: Array, start: int, n: int, X: Array) -> None:
 
 def whitened_joint(Z: Array, W: Array, shift: Array, constant: Array, joint: Array) -> None:
     """joint_ki = constant_k - |W_k z_i - shift_k|^2 / 2 for rows Z (n, d) and lower triangular W_k."""
-    room = np.empty((3, 1 + shift.shape[1], _ROWS))
-    write_whitened_joint(Z, W, shift, constant, room, joint)
+    scratch = np.empty((3, 1 + shift.shape[1], _ROWS))
+    write_whitened_joint(Z, W, shift, constant, scratch, joint)
 
 
 def whitened_sums(Z: Array, W: Array, shift: Array, constant: Array, weight: Array, G: Array) -> float:
@@ -125,20 +125,23 @@ def whitened_sums(Z: Array, W: Array, shift: Array, constant: Array, weight: Arr
     D is 1 + d, or the next even number. Returns the weighted sum of the log density.
     """
     K, D = G.shape[:2]
-    room, lines = np.zeros((K + 2, D, _ROWS)), np.empty((K + 2, _ROWS))  # whitened rows, rows, packed ones; densities
-    return float(add_whitened_sums(Z, W, shift, constant, weight, room, lines, np.empty(_ROWS, np.int64), G))
+    scratch, lines = (
+        np.zeros((K + 2, D, _ROWS)),
+        np.empty((K + 2, _ROWS)),
+    )  # whitened rows, rows, packed ones; densities
+    return float(add_whitened_sums(Z, W, shift, constant, weight, scratch, lines, np.empty(_ROWS, np.int64), G))
 
 
 # (These create no arrays: their scratch is given, which takes a third off the time to compile them.)
 @non_allocating_kernel
-def write_whitened_joint(Z: Array, W: Array, shift: Array, constant: Array, room: Array, joint: Array) -> None:
-    """As `whitened_joint`; `room` is scratch for rows, whitened rows and their squares."""
-    square = room[2, 0]
+def write_whitened_joint(Z: Array, W: Array, shift: Array, constant: Array, scratch: Array, joint: Array) -> None:
+    """As `whitened_joint`; `scratch` is scratch for rows, whitened rows and their squares."""
+    square = scratch[2, 0]
     for start in range(0, len(Z), _ROWS):
         n = _ROWS if start + _ROWS < len(Z) else len(Z) - start
-        _transpose(Z, start, n, room[0])
+        _transpose(Z, start, n, scratch[0])
         for k in range(len(shift)):
-            _whiten(room[0], n, W[k], shift[k], room[1], square)
+            _whiten(scratch[0], n, W[k], shift[k], scratch[1], square)
             for i in range(n):
                 joint[k, start + i] = constant[k] - 0.5 * square[i]
 
@@ -150,7 +153,7 @@ def add_whitened_sums(
     shift: Array,
     constant: Array,
     weight: Array,
-    room: Array,
+    scratch: Array,
     lines: Array,
     places: NDArray[np.int64],
     G: Array,
@@ -159,15 +162,15 @@ def add_whitened_sums(
     K, elbo = len(G), 0.0
     for start in range(0, len(Z), _ROWS):
         n = _ROWS if start + _ROWS < len(Z) else len(Z) - start
-        _transpose(Z, start, n, room[K])
+        _transpose(Z, start, n, scratch[K])
         for k in range(K):
-            _whiten(room[K], n, W[k], shift[k], room[k], lines[K])
+            _whiten(scratch[K], n, W[k], shift[k], scratch[k], lines[K])
             for i in range(n):
                 lines[k, i] = constant[k] - 0.5 * lines[K, i]
         elbo += responsibilities(lines, K, weight[start : start + n])
         for k in range(K):
-            count = _pack(room[k], lines[k], n, room[K + 1], places)
-            _add_products(room[K + 1], count, G[k])
+            count = _pack(scratch[k], lines[k], n, scratch[K + 1], places)
+            _add_products(scratch[K + 1], count, G[k])
     return elbo
 
 
@@ -273,14 +276,14 @@ def diagonal_sums(
 
 
 @internal_kernel
-def _condition(S: Array, seen: Array, n_seen: int, L: Array, gain: Array) -> float:
-    """For one covariance S and the columns `seen` (the observed ones first, then the missing ones), write the Cholesky
-    factor L of the observed block and the gain: row j, for a missing column, is S_jo S_oo^-1. Returns log det L.
+def _condition(S: Array, columns: Array, n_seen: int, L: Array, gain: Array) -> float:
+    """For one covariance S and `columns` (the observed ones first, then the missing ones), write the Cholesky factor L
+    of the observed block and the gain: row j, for a missing column, is S_jo S_oo^-1. Returns log det L.
     """
-    d, log_det = len(seen), 0.0
+    d, log_det = len(columns), 0.0
     for a in range(n_seen):
         for b in range(a + 1):
-            total = S[seen[a], seen[b]]
+            total = S[columns[a], columns[b]]
             for c in range(b):
                 total -= L[a, c] * L[b, c]
             L[a, b] = np.sqrt(total) if a == b else total / L[b, b]
@@ -288,7 +291,7 @@ def _condition(S: Array, seen: Array, n_seen: int, L: Array, gain: Array) -> flo
     for m in range(n_seen, d):
         # L u = S_om, then L' g = u.
         for a in range(n_seen):
-            total = S[seen[a], seen[m]]
+            total = S[columns[a], columns[m]]
             for c in range(a):
                 total -= L[a, c] * gain[m, c]
             gain[m, a] = total / L[a, a]
@@ -306,14 +309,14 @@ def incomplete_joint(Z: Array, patterns: Patterns, mean: Array, S: Array, log_we
     K, d = mean.shape
     L, gain, v = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
     for g in range(len(patterns.n_seen)):
-        n_seen, seen = patterns.n_seen[g], patterns.columns[g]
+        n_seen, columns = patterns.n_seen[g], patterns.columns[g]
         for k in range(K):
-            log_det = _condition(S[k], seen[:n_seen], n_seen, L, gain)
+            log_det = _condition(S[k], columns[:n_seen], n_seen, L, gain)
             constant = log_weight[k] - 0.5 * n_seen * _LOG_2_PI - log_det
             for i in range(patterns.starts[g], patterns.starts[g + 1]):
                 square = 0.0
                 for a in range(n_seen):
-                    total = Z[i, seen[a]] - mean[k, seen[a]]
+                    total = Z[i, columns[a]] - mean[k, columns[a]]
                     for c in range(a):
                         total -= L[a, c] * v[c]
                     v[a] = total / L[a, a]
@@ -329,26 +332,26 @@ def incomplete_sums(Z: Array, patterns: Patterns, mean: Array, S: Array, r: Arra
     K, d = mean.shape
     L, gain, e = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
     for g in range(len(patterns.n_seen)):
-        n_seen, seen = patterns.n_seen[g], patterns.columns[g]
+        n_seen, columns = patterns.n_seen[g], patterns.columns[g]
         for k in range(K):
-            _condition(S[k], seen, n_seen, L, gain)
+            _condition(S[k], columns, n_seen, L, gain)
             count = 0.0
             for i in range(patterns.starts[g], patterns.starts[g + 1]):
                 count += r[k, i]
                 for a in range(n_seen):
-                    e[seen[a]] = Z[i, seen[a]] - mean[k, seen[a]]
+                    e[columns[a]] = Z[i, columns[a]] - mean[k, columns[a]]
                 for m in range(n_seen, d):
                     total = 0.0
                     for a in range(n_seen):
-                        total += gain[m, a] * e[seen[a]]
-                    e[seen[m]] = total
+                        total += gain[m, a] * e[columns[a]]
+                    e[columns[m]] = total
                 _add_outer(e, r[k, i], first[k], second[k])
             for m in range(n_seen, d):
                 for q in range(n_seen, d):
-                    total = S[k, seen[m], seen[q]]
+                    total = S[k, columns[m], columns[q]]
                     for a in range(n_seen):
-                        total -= gain[m, a] * S[k, seen[a], seen[q]]
-                    second[k, seen[m], seen[q]] += count * total
+                        total -= gain[m, a] * S[k, columns[a], columns[q]]
+                    second[k, columns[m], columns[q]] += count * total
 
 
 @internal_kernel

@@ -250,11 +250,11 @@ def _mean_distance(y: Array, p: Array) -> float:
 def _estimate(kind: str, losses: Array, copies: Array, err: float, gamma: float) -> BootstrapError:
     """Equations (2) to (7)."""
     resamples, n = losses.shape
-    seen = ~np.isnan(losses)
-    times = seen.sum(axis=0)
+    evaluated = ~np.isnan(losses)
+    times = evaluated.sum(axis=0)
     if not times.any():
         raise DataError("No row was ever left out of a resample: use more resamples.")
-    filled = np.where(seen, losses, 0.0)
+    filled = np.where(evaluated, losses, 0.0)
     by_row = filled.sum(axis=0)[times > 0] / times[times > 0]
     out_of_bag = float(by_row.mean())
     capped = min(out_of_bag, gamma)

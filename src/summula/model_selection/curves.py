@@ -206,7 +206,7 @@ class LearningCurve:
     train_sizes : ndarray of shape (n_sizes,)
     train_scores, test_scores : ndarray of shape (n_sizes, n_splits)
     fit_times, score_times : ndarray of shape (n_sizes, n_splits), or None
-        Seconds, if they were asked for.
+        Seconds, if requested.
     """
 
     train_sizes: NDArray[np.int64]

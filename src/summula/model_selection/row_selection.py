@@ -28,7 +28,7 @@ def check_rows_in_memory(X: Any, y: Any = None) -> None:
 
 
 def indexable(values: Any, what: str = "X") -> Any:
-    """Return rows that `take_rows` can select from: lists become arrays; scans and Dask collections are refused."""
+    """Return rows that `take_rows` can select from: lists become arrays; scans and Dask collections raise an error."""
     check_rows_in_memory(*((values,) if what == "X" else (None, values)))
     return values if hasattr(values, "shape") else np.asarray(values)
 

@@ -95,8 +95,8 @@ class Selection:
         uses = "used once" if self.n_test_uses == 1 else (
             f"used {self.n_test_uses} times: if the candidates depend on the earlier uses, the error is optimistic"
         )  # fmt: skip
-        seen = f"observed {found.estimate:.4g} on {n:,} test rows, {uses}."
-        return f"{self.best_name}, {what} without the test rows: {words}; {seen}"
+        result = f"observed {found.estimate:.4g} on {n:,} test rows, {uses}."
+        return f"{self.best_name}, {what} without the test rows: {words}; {result}"
 
     def __str__(self) -> str:
         width = max(len(one.name) for one in self.table)
@@ -186,7 +186,7 @@ def _expanded(candidates: Any) -> Iterator[tuple[str, Any]]:
     if not isinstance(candidates, Mapping | Sequence) or not len(candidates):
         raise ParameterError("candidates must be an estimator, or a list or dict of estimators or (estimator, grid).")
     pairs = candidates.items() if isinstance(candidates, Mapping) else ((None, one) for one in candidates)
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for given, one in pairs:
         estimator, grid = one if _is_grid(one) else (one, {})
         if not hasattr(estimator, "fit"):
@@ -194,8 +194,8 @@ def _expanded(candidates: Any) -> Iterator[tuple[str, Any]]:
         for values in ParameterGrid(grid):
             listed = ", ".join(f"{name}={value!r}" for name, value in values.items())
             name = str(type(estimator).__name__ if given is None else given) + (f"({listed})" if listed else "")
-            seen[name] = seen.get(name, 0) + 1
-            yield (name if seen[name] == 1 else f"{name} {seen[name]}"), clone(estimator).set_params(**values)
+            counts[name] = counts.get(name, 0) + 1
+            yield (name if counts[name] == 1 else f"{name} {counts[name]}"), clone(estimator).set_params(**values)
 
 
 def _is_grid(candidate: Any) -> bool:

@@ -136,10 +136,10 @@ class CategoricalNB(DiscreteNB):
                 f", and the fit has seen {self.n_categories_[j]}, from 0 on: set min_categories, or use MixedNB, which "
                 "passes unseen categories over.",
             )
-        seen = ~np.isnan(values)
-        places = np.where(seen, values, 0.0).astype(np.intp)
+        present = ~np.isnan(values)
+        places = np.where(present, values, 0.0).astype(np.intp)
         for j, table in enumerate(self.feature_log_prob_):
-            joint += np.where(seen[:, j, None], table.T[places[:, j]], 0.0)
+            joint += np.where(present[:, j, None], table.T[places[:, j]], 0.0)
         return joint
 
     def __sklearn_tags__(self) -> Any:

@@ -58,12 +58,12 @@ class CategoryCounts(Sum):
         own = codes >= 0
         count = np.bincount(codes[own], minlength=n_groups)
         weights = np.bincount(codes[own], weights=w[own], minlength=n_groups)
-        seen = ~np.isnan(values) & own[:, None]
-        width = int(values[seen].max()) + 1 if seen.any() else 1
+        present = ~np.isnan(values) & own[:, None]
+        width = int(values[present].max()) + 1 if present.any() else 1
         flat = (codes[:, None].astype(np.int64) * d + np.arange(d)) * width
-        flat = flat + np.where(seen, values, 0.0).astype(np.int64)
+        flat = flat + np.where(present, values, 0.0).astype(np.int64)
         added = np.bincount(
-            flat[seen], weights=np.broadcast_to(w[:, None], (n, d))[seen], minlength=n_groups * d * width
+            flat[present], weights=np.broadcast_to(w[:, None], (n, d))[present], minlength=n_groups * d * width
         )
         return cls(
             count.astype(np.int64), weights.astype(np.float64), added.astype(np.float64).reshape(n_groups, d, width)

@@ -43,7 +43,7 @@ def _codes_are_sound(model: Any, sizes: schema.Sizes) -> str | None:
     if model._y.shape[1] != len(counts):
         return f"_y has {model._y.shape[1]} targets, and there are classes of {len(counts)}"
     if (model._y.max(axis=0) >= counts).any():
-        return "_y has codes of classes that there are not"
+        return "_y contains codes of unknown classes"
     return None
 
 

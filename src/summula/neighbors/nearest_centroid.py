@@ -11,7 +11,7 @@ and moves it to where it makes the fewest errors on the training rows:
     w.x > t,   t = argmin of the weight of rows on the wrong side                                               (3)
 
 `shrink_threshold` moves the means towards that of all rows, by this number of standard errors, which drops columns that
-do not tell classes apart (nearest shrunken centroids; Tibshirani, Hastie, Narasimhan and Chu 2002).
+do not separate the classes (nearest shrunken centroids; Tibshirani, Hastie, Narasimhan and Chu 2002).
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClass
         """The medians of the classes; a column at a time they are no sums, so the rows have to be in memory."""
         if run.source.streams:
             raise DataError(
-                "NearestCentroid with metric='manhattan' needs medians, and so its rows in memory: use "
+                "NearestCentroid with metric='manhattan' needs medians, and therefore its rows in memory: use "
                 "metric='euclidean' for files and Dask collections, or give an array of some of the rows."
             )
         chunk = run.source.chunk(0, run.source.n_rows)
@@ -184,7 +184,7 @@ class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClass
             self.certificate_ = StatisticCertificate.of(fit, sums, kind="exact", classes=self.classes_)
 
     def _shrunk(self, sums: Moments, centroids: Array) -> Array:
-        """Name the pooled deviations, and shrink the centroids if so asked."""
+        """Name the pooled deviations, and shrink the centroids if requested."""
         spread = Spread.of(sums, centroids)
         self.within_class_std_dev_ = spread.within
         self.deviations_ = spread.standardised(centroids)

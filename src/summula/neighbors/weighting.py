@@ -39,7 +39,7 @@ def neighbor_weights(weights: Any, distances: Array) -> Array:
 
 
 def check_weights(total: Array, distances: Array) -> Array:
-    """Refuse rows whose neighbours have no weight; return which rows are not finite, and refused later."""
+    """Raise an error for rows whose neighbours have no weight; return the mask of rows that are not finite."""
     is_bad = np.isnan(distances[:, 0])
     if (total[~is_bad] == 0).any():
         raise DataError(

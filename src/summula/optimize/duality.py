@@ -175,7 +175,7 @@ def check_duality(problem: Problem, x0: Any) -> Duality:
     Returns
     -------
     Duality
-        `gap` is non-negative (weak duality); `strong` tells whether it is zero up to rounding. If the functions are not
+        `gap` is non-negative (weak duality); `strong` is whether it is zero up to rounding. If the functions are not
         `Quadratic` and the problem is not convex, the dual may be overestimated.
 
     References

@@ -105,7 +105,7 @@ def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, a
 
 
 def _check_kind(model: Any, kind: str) -> None:
-    """Raise if a picture that was asked for needs what the model does not have."""
+    """Raise if a requested picture needs what the model does not have."""
     attribute = _REQUIRED.get(kind)
     for one in several(model):
         _check_fitted(one)

@@ -1,7 +1,7 @@
 """The one look of all pictures: colours, markers, axes. Nothing global is changed.
 
-The colours are those of Okabe and Ito (2008), told apart with every common kind of colour blindness. They begin with a
-dark and a light one, and classes differ in their markers too, so that a grey print can be read.
+The colours are those of Okabe and Ito (2008), distinguishable with every common kind of colour blindness. They begin
+with a dark and a light one, and classes differ in their markers too, so that a grey print can be read.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def kept_columns(X: Any, names: list[str], taken: Sequence[str]) -> KeptColumns:
     if not names:
         return KeptColumns((), iter(()))
     if not isinstance(X, Scan) and not is_frame(X):
-        raise ParameterError("keep= names columns, and X has none; give a frame or a scan.")
+        raise ParameterError("keep= needs column names, and X has none; pass a frame or a scan.")
     there = X.columns if isinstance(X, Scan) else [str(name) for name in opened(X).columns]
     for name in names:
         if name not in there:

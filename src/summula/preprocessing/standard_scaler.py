@@ -115,10 +115,10 @@ class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
         unit = float(np.finfo(self._dtype).eps)
         constant = np.sqrt(variance) <= 4 * unit * np.abs(mean)
         self.scale_ = np.where(constant, 1.0, np.sqrt(variance)) if self.with_std else None
-        seen = sums.weight if self._weighted else sums.count
-        self.n_samples_seen_ = seen[0] if (seen == seen[0]).all() else seen
+        counts = sums.weight if self._weighted else sums.count
+        self.n_samples_seen_ = counts[0] if (counts == counts[0]).all() else counts
         if not self._weighted:
-            self.n_samples_seen_ = np.int64(self.n_samples_seen_) if np.ndim(self.n_samples_seen_) == 0 else seen
+            self.n_samples_seen_ = np.int64(self.n_samples_seen_) if np.ndim(self.n_samples_seen_) == 0 else counts
 
     def transform(self, X: Any, copy: bool | None = None) -> Any:
         """Centre and scale.

@@ -81,7 +81,7 @@ class Drift:
         if found.kind == "unseen":
             return f"{rows} have a category of {name!r} that was not in the training data ({first})."
         if found.kind == "unread":
-            return f"{rows} have a text in {name!r} that is no number and counts as missing ({first})."
+            return f"{rows} have a text in {name!r} that is not a number and is treated as missing ({first})."
         low, high = self._plans[name].shown_range()
         first = f"the first is {found.value}"
         return f"{rows} have a value of {name!r} far outside the training range {low} to {high} ({first})."

@@ -84,8 +84,8 @@ class Axis(NamedTuple):
     def _fits(self, ticks: Ticks) -> bool:
         if len(ticks) < 2:
             return True
-        room = abs(self(ticks[1][0]) - self(ticks[0][0]))
-        return _WIDEST * (max(len(text) for _, text in ticks) + 1) <= room
+        spacing = abs(self(ticks[1][0]) - self(ticks[0][0]))
+        return _WIDEST * (max(len(text) for _, text in ticks) + 1) <= spacing
 
 
 def _labelled(values: Sequence[float]) -> Ticks:
@@ -103,10 +103,10 @@ def axis_of(values: Sequence[Any], begin: float, end: float, fixed: tuple[float,
     joined = np.concatenate([np.asarray(v, float).ravel() for v in values])
     low, high = (float(joined.min()), float(joined.max())) if len(joined) else (0.0, 1.0)
     if high - low <= 1e-12 * max(abs(low), abs(high)):
-        room = 0.5 * max(abs(low), 1.0)
-        return Axis(low - room, high + room, begin, end)
-    room = 0.03 * (high - low)
-    return Axis(low - room, high + room, begin, end)
+        margin = 0.5 * max(abs(low), 1.0)
+        return Axis(low - margin, high + margin, begin, end)
+    margin = 0.03 * (high - low)
+    return Axis(low - margin, high + margin, begin, end)
 
 
 def number_text(value: float) -> str:
@@ -139,8 +139,8 @@ def date_ticks(low: float, high: float, box: Box) -> Ticks:
 
 def level_ticks(names: Sequence[str], box: Box) -> Ticks:
     """Names at 0, 1, 2, ..., cut to the room there is for each."""
-    room = (box.width - box.left - box.right) / len(names)
-    return [(float(k), clipped(name, max(int(room / _WIDEST) - 1, 2))) for k, name in enumerate(names)]
+    width = (box.width - box.left - box.right) / len(names)
+    return [(float(k), clipped(name, max(int(width / _WIDEST) - 1, 2))) for k, name in enumerate(names)]
 
 
 def frame(box: Box, x: Axis, y: Axis, x_name: str, y_name: str, *, ticks: Ticks | None = None) -> list[str]:

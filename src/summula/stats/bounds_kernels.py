@@ -69,11 +69,11 @@ def multiply(x: Array, flip: bool, m: float, shares: Array, capital: Array, goal
 
 
 @kernel
-def watch(x: Array, limit: float, shares: Array, capital: Array, seen: int, goal: float) -> int:
-    """Bet by (2) of the monitor on rows after the first `seen`, in place; return the row of the alarm, or -1."""
-    before = 1.0 / (1.0 + math.log(1.0 + seen))
+def watch(x: Array, limit: float, shares: Array, capital: Array, n_before: int, goal: float) -> int:
+    """Bet by (2) of the monitor on rows after the first `n_before`, in place; return the row of the alarm, or -1."""
+    before = 1.0 / (1.0 + math.log(1.0 + n_before))
     for t in range(len(x)):
-        after = 1.0 / (1.0 + math.log(2.0 + seen + t))
+        after = 1.0 / (1.0 + math.log(2.0 + n_before + t))
         join = (before - after) / len(shares)
         before, total = after, after
         for j in range(len(shares)):

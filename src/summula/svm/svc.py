@@ -84,7 +84,7 @@ class SVC(KernelMachine, ScoreClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Price of a margin violation; np.inf asks for a hard margin, which is refused where the classes overlap.
+        Price of a margin violation; np.inf requests a hard margin, which raises an error if the classes overlap.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, Kernel or callable, default="rbf"
         A name, a kernel of `summula.kernels`, or a function of (X, Z) that returns the matrix of all pairs of rows.
     degree : int, default=3
@@ -97,7 +97,7 @@ class SVC(KernelMachine, ScoreClassifier):
     shrinking : bool, default=True
         Whether rows that have settled at a bound are left out for a while. A speed hint.
     probability : bool, default=False
-        For compatibility: True is refused, since scores are not likelihoods; see Notes.
+        For compatibility: True raises an error, since scores are not likelihoods; see Notes.
     tol : float, default=1e-3
         Largest violation of the KKT conditions. From 1e-4 on, kernel rows of more than 2,048 rows are kept in single
         precision (as in libsvm); sums are always in double.

@@ -185,7 +185,7 @@ class _Finite(HypothesisClass):
 
 @dataclass(frozen=True)
 class _Learner(HypothesisClass):
-    """What a classifier fits: a labelling counts as realised if the fit to it makes no error."""
+    """Labellings realised by a classifier: those that a fit reproduces without error."""
 
     classifier: Any
 

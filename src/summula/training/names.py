@@ -45,7 +45,7 @@ _SAME_RANKING = {
 
 
 def task_name(name: str) -> str:
-    """What a target holds, "classes" or "numbers", by any of its names."""
+    """Return the task, "classes" or "numbers", for any of its names."""
     return _found(name, "task", TASK_NAMES, _TASKS)
 
 

@@ -113,12 +113,12 @@ def check_request(request: Request, table: TableSource) -> TableSource:
         if name is not None and name not in table.columns:
             raise DataError(no_such_column(name, table.columns))
         if name == request.target:
-            raise ParameterError(f"{name!r} is the target, and cannot be left out or be a key as well.")
+            raise ParameterError(f"{name!r} is the target, and cannot also be excluded or used as a key.")
     if request.groups is not None and request.time_column is not None:
         raise ParameterError("Give a group column or a time column, not both: rows are held out in one way.")
     kept = [name for name in table.columns if name not in request.drop or name in _keys(request)]
     if not set(kept) - {request.target, *_keys(request)}:
-        raise ParameterError("No column is left to predict from; leave out fewer.")
+        raise ParameterError("No column is left to predict from; exclude fewer.")
     if table.n_rows < MIN_ROWS:
         rows = f"{table.n_rows} row{'' if table.n_rows == 1 else 's'}"
         raise DataError(f"The table has {rows}, too few for training and evaluation; pass at least {MIN_ROWS}.")
@@ -354,7 +354,7 @@ class _Training:
                 "training time; `summula warmup` does it beforehand."
             )
         if board.interrupted:
-            self.remark("Stopped by Ctrl-C: going on with what is finished.")
+            self.remark("Stopped by Ctrl-C: continuing with the finished candidates.")
         average = partial(average_of, encoders)
         if request.models is None or ENSEMBLE in request.models:
             add_ensemble(board, judge, average, budget.left)
@@ -423,7 +423,8 @@ class _Training:
     def _announce(self, target: Target, sums: dict[str, Any]) -> None:
         request, task, missing = self.request, target.task, int((~target.known).sum())
         self.remark(
-            f"{self.table.name}: {self.table.n_rows:,} rows; {request.target!r} is taken as {task.kind} ({task.said})."
+            f"{self.table.name}: {self.table.n_rows:,} rows; "
+            f"{request.target!r} is taken as {task.kind} ({task.reason})."
         )
         if missing:
             rows = "1 row" if missing == 1 else f"{missing:,} rows"

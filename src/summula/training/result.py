@@ -121,7 +121,7 @@ class TrainingResult:
         return pd.DataFrame(rows).astype({"rank": "Int64"})
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Write a report as one HTML file, which needs nothing else.
+        """Write a report as one HTML file, which is self-contained.
 
         Parameters
         ----------

@@ -126,7 +126,9 @@ def _complete(folder: str) -> None:
 
 
 def committed_path(path: str) -> str:
-    """Where the committed version of a file is: at its path, or in the staging folder where it cannot be moved."""
+    """Return the path of the committed version of a file: its path, or in the staging folder where it cannot be
+    moved.
+    """
     folder, name = os.path.split(path)
     folder = folder or "."
     if os.path.exists(os.path.join(folder, _MANIFEST)):

@@ -59,8 +59,8 @@ def certified_sentence(name: str, target: str, model: Any, certificate: Any, com
     true = {"error": "true error", "cost": "true mean cost", "absolute": "true value", "squared": "true value"}[loss]
     upper = _amount(loss, certificate.upper, up=True)
     sure = confidence(certificate.delta)
-    said = f"{sure} confidence" if sure.endswith("%") else f"confidence {sure}"
-    return f"{begin}; {true} below {upper} with {said}."
+    level = f"{sure} confidence" if sure.endswith("%") else f"confidence {sure}"
+    return f"{begin}; {true} below {upper} with {level}."
 
 
 def _loss_of(model: Any) -> str:

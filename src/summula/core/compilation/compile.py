@@ -130,5 +130,5 @@ SINGLE_PRECISION = "SUMMULA_WARMUP_FLOAT32"
 
 
 def row_dtypes() -> tuple[Literal["float64", "float32"], ...]:
-    """Return the types of rows for which `warmup` functions compile: double precision, and single if asked for."""
+    """Return the types of rows for which `warmup` functions compile: double precision, and single if requested."""
     return ("float64", "float32") if os.environ.get(SINGLE_PRECISION) == "1" else ("float64",)

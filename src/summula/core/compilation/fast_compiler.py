@@ -8,7 +8,7 @@ result is known or discarded. While a kernel is compiled (`faster_numba`),
   dozens of alternatives,
 - sizes of LLVM types are remembered, and modules that have been imported are not imported again,
 - passes that have nothing to do are left out, and what is known of the variables is not computed anew after each pass,
-- messages of alternatives that do not fit have no colours, and nobody is told of every call of LLVM or of every
+- messages of alternatives that do not fit have no colours, and no event is emitted for every call of LLVM or every
   statement,
 - functions that are inlined are read once, and copied without their surroundings at every call.
 
@@ -340,7 +340,7 @@ def _plain(self: Any, message: str, *args: Any, **options: Any) -> str:
 
 
 class _Replacement(NamedTuple):
-    """What replaces an attribute of a class, object or module, and for objects what the attribute has to be."""
+    """Replacement of an attribute of a class, object or module; for objects also the expected original."""
 
     owner: Any
     name: str

@@ -197,7 +197,7 @@ class CachedSource(WrappedSource):
         while view:
             count = os.preadv(self._file.fileno(), [view], place)
             if not count:
-                raise DataError("The scratch file of this fit was cut short; free some disk space and fit again.")
+                raise DataError("The scratch file of this fit was truncated; free some disk space and fit again.")
             view, place = view[count:], place + count
         return block
 

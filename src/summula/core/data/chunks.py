@@ -84,7 +84,7 @@ class SparseRows:
 
     @property
     def indptr(self) -> Array:
-        """Where each row begins and ends."""
+        """Offsets of each row: begin and end."""
         ends: Array = self.matrix.indptr[self.start : self.stop + 1]
         return ends
 
@@ -156,7 +156,7 @@ class BatchRows:
 
     @property
     def starts(self) -> NDArray[np.uint64]:
-        """Where the first of these rows lies in each column."""
+        """Address of the first of these rows in each column."""
         return self.addresses + np.uint64(8 * self.begin)
 
     def write(self, out: Array, shift: Array) -> None:
@@ -403,7 +403,7 @@ class Chunk:
         return Chunk(some, None, None, self.start + a, self.start + b, self.dtype)
 
     def _column_addresses(self) -> NDArray[np.uint64] | None:
-        """Where contiguous columns of doubles start, or None."""
+        """Addresses of contiguous columns of doubles, or None."""
         if self.dtype != np.float64:
             return None
         if isinstance(self.rows, BatchRows):

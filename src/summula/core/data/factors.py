@@ -34,7 +34,7 @@ _MOST_LEVELS = 10_000  # the matrix of products of the indicators takes 800 MB
 
 
 class Factors:
-    """Which columns are factors, and their levels: learnt from data, or those of an earlier fit."""
+    """Factor columns and their levels: found in the data, or those of an earlier fit."""
 
     def __init__(self, estimator: str, levels: dict[str, tuple[Any, ...]] | None = None) -> None:
         self.estimator = estimator
@@ -65,7 +65,7 @@ class Factors:
         if len(unknown):
             row = int(unknown[0])
             raise DataError(
-                f"Column {name!r} holds {distinct[places[row]]!r} at row {start + row}, which is none of its "
+                f"Column {name!r} holds {distinct[places[row]]!r} at row {start + row}, which is not one of its "
                 f"{len(known)} levels in the training data; drop such rows, or pool rare levels before fitting."
             )
         return codes

@@ -64,7 +64,7 @@ class Labels:
         if len(wrong) and self.unknown is None:
             row = int(wrong[0])
             raise DataError(
-                f"The target y holds {_said(values[row])} at row {start + row}, which is none of the "
+                f"The target y holds {_said(values[row])} at row {start + row}, which is not one of the "
                 f"{len(self.classes)} classes {self.estimator} was fitted on; drop such rows, or fit with them."
             )
         codes = at.astype(np.int32)
@@ -130,7 +130,7 @@ def distinct(values: Array, start: int, estimator: str) -> Array:
         values = np.asarray(values.tolist())
     if values.dtype.kind == "c":
         raise DataError(
-            "Complex data not supported: the target y holds complex numbers, which are no class labels; give text or "
+            "Complex data not supported: the target y holds complex numbers, which are not class labels; pass text or "
             "whole numbers."
         )
     if values.dtype.kind not in "biufUS":
@@ -147,9 +147,9 @@ def _no_label(value: Any, row: int, estimator: str) -> DataError:
         return DataError(
             f"The target y is {value} at row {row}; {estimator} needs a label in every row: drop rows without one."
         )
-    said = " ".join(str(value).split())[:60]
+    text = " ".join(str(value).split())[:60]
     return DataError(
-        f"Unknown label type: the target y holds {said} ({type(value).__name__}) at row {row}; {estimator} needs text, "
+        f"Unknown label type: the target y holds {text} ({type(value).__name__}) at row {row}; {estimator} needs text, "
         "whole numbers or booleans: convert it, for example with np.asarray(y).astype(str)."
     )
 
@@ -165,8 +165,9 @@ def _refuse_measurements(values: Array, start: int, estimator: str) -> None:
     if len(fractions):
         row = int(fractions[0])
         raise DataError(
-            f"Unknown label type: continuous, since the target y is {values[row]:g} at row {start + row}, "
-            "no class label; use a regressor, or cut the target into classes."
+            f"Unknown label type: continuous, since the target y is {values[row]:g} at row {start + row}, which is "
+            "not a class label; use "
+            "a regressor, or bin the target into classes."
         )
 
 
@@ -224,7 +225,7 @@ def merged(a: Array, b: Array) -> Array:
     else:
         joined = np.unique(joined)
     if len(joined) > _MOST_CLASSES:
-        raise DataError(f"The target has more than {_MOST_CLASSES:,} different values; it is no class label.")
+        raise DataError(f"The target has more than {_MOST_CLASSES:,} different values, too many for class labels.")
     return joined
 
 

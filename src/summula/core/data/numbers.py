@@ -38,7 +38,7 @@ _ENCODE = "encode the column (for example with OneHotEncoder) or leave it out"
 
 
 class Origin(NamedTuple):
-    """Where values come from, for error messages.
+    """Origin of values, for error messages.
 
     Attributes
     ----------
@@ -150,8 +150,8 @@ def real_numbers(values: Array, origin: Origin, estimator: str) -> Array:
     if kind == "M":
         raise _dates(f"{origin.label} holds dates ({values.dtype})", _DAYS, origin.array("datetime64[us]"), estimator)
     if kind == "m":
-        said = f"{origin.label} holds durations ({values.dtype})"
-        raise _durations(said, _HOURS, origin.array("timedelta64[us]"), estimator)
+        problem = f"{origin.label} holds durations ({values.dtype})"
+        raise _durations(problem, _HOURS, origin.array("timedelta64[us]"), estimator)
     if kind == "c":
         code = origin.code if origin.library == "numpy" else f"{origin.code}.to_numpy()"
         raise _complex(f"{origin.label} holds complex numbers", code, estimator)
@@ -177,18 +177,22 @@ def _of_usual_width(values: Array) -> Array:
     return values.astype(np.float64) if values.dtype.itemsize > 8 else values
 
 
-def _dates(said: str, cure: str, code: str, estimator: str) -> DataError:
-    return DataError(f"{said}; {estimator} needs numbers: convert them, for example to days with {cure.format(code)}.")
-
-
-def _durations(said: str, cure: str, code: str, estimator: str) -> DataError:
-    return DataError(f"{said}; {estimator} needs numbers: convert them, for example to hours with {cure.format(code)}.")
-
-
-def _complex(said: str, code: str, estimator: str) -> DataError:
+def _dates(problem: str, cure: str, code: str, estimator: str) -> DataError:
     return DataError(
-        f"Complex data not supported: {said}; {estimator} needs real ones: give the parts {code}.real and {code}.imag "
-        "instead."
+        f"{problem}; {estimator} needs numbers: convert them, for example to days with {cure.format(code)}."
+    )
+
+
+def _durations(problem: str, cure: str, code: str, estimator: str) -> DataError:
+    return DataError(
+        f"{problem}; {estimator} needs numbers: convert them, for example to hours with {cure.format(code)}."
+    )
+
+
+def _complex(problem: str, code: str, estimator: str) -> DataError:
+    return DataError(
+        f"Complex data not supported: {problem}; {estimator} needs real numbers: pass the parts {code}.real and "
+        f"{code}.imag instead."
     )
 
 
@@ -215,17 +219,17 @@ def _of_objects(values: Array, origin: Origin, estimator: str) -> Array:
 
 def _object_error(value: Any, origin: Origin, row: int, estimator: str) -> DataError | None:
     """Return the error message for an object that is not a real number; None if it is one."""
-    said = f"{origin.label} holds {_shown(value)} at row {row}"
+    problem = f"{origin.label} holds {_shown(value)} at row {row}"
     if isinstance(value, np.datetime64):
-        return _dates(f"{said}, a date", _DAYS, "value", estimator)
+        return _dates(f"{problem}, a date", _DAYS, "value", estimator)
     if isinstance(value, datetime.date):
-        return _dates(f"{said}, a date", "{}.toordinal()", "value", estimator)
+        return _dates(f"{problem}, a date", "{}.toordinal()", "value", estimator)
     if isinstance(value, np.timedelta64):
-        return _durations(f"{said}, a duration", _HOURS, "value", estimator)
+        return _durations(f"{problem}, a duration", _HOURS, "value", estimator)
     if isinstance(value, datetime.timedelta):
-        return _durations(f"{said}, a duration", "{} / datetime.timedelta(hours=1)", "value", estimator)
+        return _durations(f"{problem}, a duration", "{} / datetime.timedelta(hours=1)", "value", estimator)
     if isinstance(value, complex | np.complexfloating):
-        return _complex(f"{said}, a complex number", "value", estimator)
+        return _complex(f"{problem}, a complex number", "value", estimator)
     try:
         if not hasattr(type(value), "__len__"):
             np.float64(value)

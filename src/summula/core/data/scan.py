@@ -306,7 +306,7 @@ class ScanSource(Source):
                     pieces, at, end = [], end, min(end + chunk_rows, stop)
 
     def _addresses(self, batch: Columns) -> Array | None:
-        """Where the features of a batch are, if they are doubles and a copying kernel pays off."""
+        """Addresses of the features of a batch, if they are doubles and a copying kernel is worthwhile."""
         worth = "numba" in sys.modules or self.n_rows * self.n_features >= _MANY
         return batch.addresses(self.n_features) if worth and isinstance(batch, ArrowColumns) else None
 
@@ -320,7 +320,7 @@ class ScanSource(Source):
         return replace(Chunk(rows, None, None, start, stop, self.dtype), **self._beside(pieces, start))
 
     def _beside(self, pieces: list[Piece], start: int) -> dict[str, Any]:
-        """The columns that rows have beside their features, in the order they were asked for."""
+        """The columns that rows have beside their features, in the order requested."""
         beside: dict[str, Any] = {}
         place = self.n_features + len(self.targets)
         if self.labels is not None and self.targets:

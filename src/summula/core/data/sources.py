@@ -1,4 +1,4 @@
-"""Sources: where rows come from, behind one face.
+"""Sources: a common interface to where rows come from.
 
 A source knows how many rows it has, what its columns are called and how to give any of them as a `Chunk`; its
 `plan` cuts them into parts. This file holds data in memory: NumPy arrays of any order (memory maps included),
@@ -82,7 +82,7 @@ class Source(ABC):
         return [Part(self, a, b, rows, step) for a, b in zip(lines, [*lines[1:], self.n_rows], strict=True)]
 
     def _lines(self, step: int) -> list[int]:
-        """Where parts begin: every line of the grid, or, where reading has to begin at certain rows, the next line."""
+        """First rows of parts: every line of the grid, or the next row at which reading can begin."""
         if not self.streams:
             return list(range(0, self.n_rows, step))
         lines = [0]
@@ -98,7 +98,7 @@ class Source(ABC):
         return [0]
 
     def engine(self) -> Engine:
-        """Where its parts are computed: the engine fits use now, unless the rows prescribe one."""
+        """Engine that computes its parts: the current one, unless the source requires its own."""
         return current_engine()
 
     def release(self) -> None:

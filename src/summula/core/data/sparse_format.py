@@ -71,7 +71,7 @@ def _check_compressed(X: Any, name: str) -> None:
     falls = X.indptr[1:] < X.indptr[:-1]
     if falls.any():
         k = int(falls.argmax())
-        raise _damaged(name, f"indptr falls from {X.indptr[k]} to {X.indptr[k + 1]} at entry {k + 1}")
+        raise _damaged(name, f"indptr decreases from {X.indptr[k]} to {X.indptr[k + 1]} at entry {k + 1}")
     _check_range(X.indices, inner, axis, name)
 
 

@@ -180,7 +180,7 @@ class WorkerGroup:
         self, task: Callable[[Any, int], Any], members: int, *, persistent: bool = False, supervised: bool = False
     ) -> None:
         if members > 1 and (inside_pool() or members > thread_count()):
-            raise RuntimeError(f"A worker group of {members} members needs as many threads of the pool.")
+            raise RuntimeError(f"A worker group of {members} members needs as many threads in the pool.")
         self._task, self._members, self._persistent = task, members, persistent
         self._supervised = supervised and not inside_pool()
         self._workers: list[Future[None]] = []

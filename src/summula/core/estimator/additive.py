@@ -93,7 +93,7 @@ class AdditiveEstimator(Estimator):
         self._keep_sums(mine.merge(theirs), bool(other._weighted))
 
     def track_rows(self) -> Self:
-        """Keep a hash of every row from the next fit on, so that `forget` refuses rows the model has not seen.
+        """Keep a hash of every row from the next fit on, so that `forget` rejects rows that were not fitted.
 
         Hashes take 8 bytes per row and a pass over the rows; they are saved with the model, and lost by `clone`.
 
@@ -201,7 +201,7 @@ class AdditiveEstimator(Estimator):
 
         Notes
         -----
-        Sums do not know which rows they are of. Rows that the model has not seen are refused after `track_rows`;
+        Sums do not record their rows. Rows that were not fitted raise an error after `track_rows`;
         without it they are refused where they would leave sums that no rows have (negative counts, weights or
         variances), and otherwise change the model.
         """
@@ -218,8 +218,8 @@ class AdditiveEstimator(Estimator):
                 )
             if (words := impossible(left, before)) is not None:
                 raise DataError(
-                    f"Without these rows {type(self).__name__} would have {words}, so it has not seen all of them; "
-                    "give rows as they were given to fit."
+                    f"Without these rows {type(self).__name__} would have {words}, so it was not fitted to all of "
+                    "them; pass rows as they were passed to fit."
                 )
             self._use_sums(left, run.source.weighted)
         return self

@@ -125,7 +125,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def _keep_or_restore(self, run: Run | None, error: BaseException, before: dict[str, Any]) -> bool:
         """Keep the best model of an interrupted fit, or restore the previous state; return whether one was kept."""
         fitted = dict(vars(self))
-        if run is not None and run.settle(error):
+        if run is not None and run.keep_offered(error):
             return True
         self._restore(before, fitted)
         return False

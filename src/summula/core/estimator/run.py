@@ -66,7 +66,7 @@ class Run:
         self._rows_are_finite = False
         self._deadline = deadline
         self._offer: Callable[[], None] | None = None
-        self._withholds = False
+        self._ignores_offers = False
         self._context: Any = None
         if getattr(estimator, "_skl_callbacks", None) and not quiet:
             self._context = estimator._init_callback_context(max_subtasks=None)
@@ -218,12 +218,12 @@ class Run:
 
     def offer(self, assign: Callable[[], None]) -> None:
         """Register the function that assigns the current model, used if the fit is interrupted before a later offer."""
-        if not self._withholds:
+        if not self._ignores_offers:
             self._offer = assign
 
-    def withhold(self) -> None:
+    def ignore_offers(self) -> None:
         """Ignore later offers: models offered from now on would be incomplete."""
-        self._withholds = True
+        self._ignores_offers = True
 
     def step(self, task: str = "iteration") -> bool:
         """Report a step of an iterative solver to the callbacks; return True if one of them requests to stop."""
@@ -235,7 +235,7 @@ class Run:
 
     @property
     def has_callbacks(self) -> bool:
-        """Whether callbacks are told about every step."""
+        """Whether callbacks are notified of every step."""
         return self._context is not None
 
     def finish(self) -> None:
@@ -264,7 +264,7 @@ class Run:
         """Raise `OutOfTime` after the deadline of the fit."""
         check_clock(self._deadline)
 
-    def settle(self, error: BaseException) -> bool:
+    def keep_offered(self, error: BaseException) -> bool:
         """Handle an interruption: assign the model offered last, if any, and return whether there is one."""
         if self._offer is None or not isinstance(error, KeyboardInterrupt | OutOfTime | ClusterError):
             return False

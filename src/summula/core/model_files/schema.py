@@ -89,7 +89,7 @@ _SCIKIT_LEARN: dict[str, Field] = {
 }
 
 _DECLARED: dict[type[Any], Schema] = {}
-_MERGED: dict[type[Any], Schema] = {}  # with the declarations of bases, once they are asked for
+_MERGED: dict[type[Any], Schema] = {}  # with the declarations of bases, once they are requested
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class FactorFit(NamedTuple):
 
 
 def start(spread: Spread, k: int) -> Array:
-    """Where to start: (1 - k/2d) / (S^-1)_jj (Jöreskog), or half of the variance where S has no inverse."""
+    """Starting values: (1 - k/2d) / (S^-1)_jj (Jöreskog), or half of the variance where S has no inverse."""
     d = spread.size
     if spread.matrix is not None:
         try:

@@ -38,7 +38,7 @@ def frobenius_norm(A: Array) -> float:
 
 
 class Problem(NamedTuple):
-    """Which rows a of (1) the axes are those of."""
+    """The rows a of (1) whose principal axes are computed."""
 
     center: bool
     scale: bool

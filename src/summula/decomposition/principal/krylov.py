@@ -222,7 +222,7 @@ def leading_axes(
     if worst > 1e3 * options.tol and passes == options.max_passes:
         warn(
             f"{type(run.estimator).__name__} stopped after {passes} passes with a relative residual of {worst:.1e} "
-            f"(tolerance {options.tol:.1e}); raise max_iter ({options.max_passes}) or tol.",
+            f"(tolerance {options.tol:.1e}); increase max_iter ({options.max_passes}) or tol.",
             ConvergenceWarning,
         )
     return axes

@@ -64,10 +64,10 @@ class Latent(NamedTuple):
 
 @dataclass(frozen=True)
 class _Posterior:
-    """E[z] and E[z z'] of rows, of which `seen` says what is there; `rows` are about the mean, with zeros elsewhere."""
+    """E[z] and E[z z'] of rows; `observed` marks their values; `rows` are about the mean, with zeros where missing."""
 
     rows: Array
-    seen: Array
+    observed: Array
     mean: Array
     second: Array
     log_density: Array
@@ -77,9 +77,9 @@ def _posterior(block: Array, latent: Latent) -> _Posterior:
     """Equations (2) and (3) for rows x of a block, some of whose values are NaN."""
     L, v = latent.loadings, latent.noise
     r, d = L.shape
-    seen = ~np.isnan(block)
-    rows = np.where(seen, block / latent.scale - latent.mean, 0.0)
-    there = seen.astype(np.float64)
+    observed = ~np.isnan(block)
+    rows = np.where(observed, block / latent.scale - latent.mean, 0.0)
+    there = observed.astype(np.float64)
     pairs = (L[:, None, :] * L[None, :, :]).reshape(r * r, d)
     M = product(there, np.ascontiguousarray(pairs.T)).reshape(-1, r, r) + v * np.eye(r)
     inverse = np.linalg.inv(M)
@@ -109,7 +109,7 @@ class MissingSums(Sum):
     elbo: float
     count: int
     weight: float
-    seen: Array
+    observed: Array
     second: Array
     cross: Array
     square: Array
@@ -132,8 +132,8 @@ class MissingSums(Sum):
             float(w @ found.log_density),
             count,
             weight,
-            product(found.seen.T, w[:, None])[:, 0],
-            product(found.seen.T, flat),
+            product(found.observed.T, w[:, None])[:, 0],
+            product(found.observed.T, flat),
             product(rows.T, np.ascontiguousarray(with_one[:, 0, :] * w[:, None])),
             product((rows * rows).T, w[:, None])[:, 0],
             flat.sum(axis=0),
@@ -163,12 +163,12 @@ class MissingModel(em.Model[Latent, MissingSums]):
     def maximize(self, sums: MissingSums, theta: Latent) -> Latent:
         """Equation (4), and z brought back to mean 0 and covariance I."""
         self.sums = sums
-        d, r = len(sums.seen), len(theta.loadings)
+        d, r = len(sums.observed), len(theta.loadings)
         second = sums.second.reshape(d, r + 1, r + 1)
         first = 0 if theta.center else 1
         solved = np.linalg.solve(second[:, first:, first:], sums.cross[:, first:, None])[:, :, 0]
         left = sums.square.sum() - (solved * sums.cross[:, first:]).sum()
-        noise = max(left / sums.seen.sum(), _LEAST * sums.square.sum() / sums.seen.sum())
+        noise = max(left / sums.observed.sum(), _LEAST * sums.square.sum() / sums.observed.sum())
         shift, L = (solved[:, 0], solved[:, 1:].T) if theta.center else (np.zeros(d), solved.T)
         hidden = sums.hidden.reshape(r + 1, r + 1) / sums.weight
         away = hidden[0, 1:] if theta.center else np.zeros(r)

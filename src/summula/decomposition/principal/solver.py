@@ -31,7 +31,7 @@ from summula.linear_model.least_squares.normal_equations import off_centre
 __all__ = ["KEPT_COLUMNS", "Found", "Options", "solve", "sum_products"]
 
 KEPT_COLUMNS = 2_048  # up to which products of columns are summed, and kept
-_KEPT_WIDE = 512  # the same where there are more columns than rows, or where a Krylov method is asked for by name
+_KEPT_WIDE = 512  # the same where there are more columns than rows, or where a Krylov method is requested by name
 _GATHERED_ROWS = 2_048  # up to which rows are gathered where there are more columns
 _GATHERED_VALUES = 2**27
 _MOST_ALL = 16_384  # rows or columns up to which all axes can be requested
@@ -78,8 +78,7 @@ def solve(run: Run, problem: Problem, options: Options, offer: Callable[[Axes], 
         return Found(_with_missing(run, problem, options, offer) if axes is None else axes, None)
     if min(n, d) > _MOST_ALL:
         raise ParameterError(
-            f"The eigenvalues of {n} rows and {d} columns are too many to compute all of them: give n_components as a "
-            "count."
+            f"The eigenvalues of {n} rows and {d} columns are too many to be all computed: pass n_components as an int."
         )
     unit = float(np.finfo(run.source.dtype).eps)
     sums = sum_products(run, problem) if d <= _KEPT_WIDE or n > d else None
@@ -138,7 +137,7 @@ def _with_missing(run: Run, problem: Problem, options: Options, offer: Callable[
     if solution.status == "max_iter":
         warn(
             f"{type(run.estimator).__name__} did not converge in {options.max_iter} EM steps (tolerance "
-            f"{options.em_tol:.1e} per row): raise max_iter or tol.",
+            f"{options.em_tol:.1e} per row): increase max_iter or tol.",
             ConvergenceWarning,
         )
     return missing.axes_of(model, solution, options.wanted)

@@ -95,8 +95,8 @@ class AnyLearner:
     def __init__(self, estimator: Any, X: Any, codes: Array, classes: Array, seed: int) -> None:
         if not has_fit_parameter(estimator, "sample_weight"):
             raise ParameterError(
-                f"{type(estimator).__name__} doesn't support sample_weight, by which AdaBoost tells its learners which "
-                "rows matter; take another estimator."
+                f"{type(estimator).__name__} doesn't support sample_weight, which AdaBoost needs to reweight the rows "
+                "in each round; use another estimator."
             )
         self.estimator, self._X, self._classes, self._y, self._seed = estimator, X, classes, classes[codes], seed
         self.fitted: list[Any] = []

@@ -1,4 +1,4 @@
-"""Which rows a tree has: n rows are drawn with replacement, in proportion to their weights.
+"""Bootstrap sample of each tree: n rows are drawn with replacement, in proportion to their weights.
 
 The rows lie in blocks of 4,096. How many of the draws of a tree fall into the two halves of the blocks, into their
 quarters and so on is drawn first, from binomial distributions, and then which rows of each block: together a draw from

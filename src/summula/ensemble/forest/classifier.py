@@ -152,8 +152,9 @@ class ForestClassifier(Forest, TreeClassifier):
             return weight
         if self.warm_start and isinstance(self.class_weight, str):
             warn(
-                f"class_weight={self.class_weight!r} is computed from the rows of each fit, which changes what "
-                "warm_start=True goes on with when these change; give the weights as a dict.",
+                f"class_weight={self.class_weight!r} is computed from the rows of each fit, so it may change "
+                "between the fits "
+                "of warm_start=True; pass the weights as a dict.",
                 UserWarning,
             )
         if self.class_weight == "balanced_subsample" and self.bootstrap:

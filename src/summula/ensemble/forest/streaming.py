@@ -79,7 +79,7 @@ def grow_trees_of_stream(
     while growing or waiting:
         chosen = _plan(model, data, growing, waiting)
         _read_rows(run, bins, data, chosen)
-        _on_all(functools.partial(_settle, data), chosen, run)
+        _on_all(functools.partial(_end_pass, data), chosen, run)
         while growing and (grown := growing[0].tree.finished()) is not None:
             del growing[0]
             yield _packed(model, data, grown)
@@ -124,8 +124,8 @@ def _add(block: Array, y: Array, start: int, growing: _Growing) -> None:
     growing.tree.add(block, y, weight)
 
 
-def _settle(data: ForestRows, growing: _Growing) -> None:
-    growing.tree.settle(data.check)
+def _end_pass(data: ForestRows, growing: _Growing) -> None:
+    growing.tree.end_pass(data.check)
 
 
 def _on_all(fn: Any, chosen: list[_Growing], run: Run) -> None:

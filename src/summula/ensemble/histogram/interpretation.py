@@ -1,4 +1,4 @@
-"""What the columns of boosted trees contribute: partial dependence, importances."""
+"""Contributions of columns to boosted trees: partial dependence, importances."""
 
 from __future__ import annotations
 

@@ -83,9 +83,9 @@ def quantise(
     n = len(gradients)
     # Sums of gradients have at most 52 bits, so they are exact as doubles.
     count_bits = min(COUNT_BITS, max(4 if len(hessians) else 12, n.bit_length()))
-    room = 64 - 3 * count_bits - 1
-    hessian_bits = min(room * 9 // 21, 24) if len(hessians) else 0
-    gradient_bits = min(room - hessian_bits, 30) if hessian_bits else min(64 - 2 * count_bits - 1, 36)
+    n_bits = 64 - 3 * count_bits - 1
+    hessian_bits = min(n_bits * 9 // 21, 24) if len(hessians) else 0
+    gradient_bits = min(n_bits - hessian_bits, 30) if hessian_bits else min(64 - 2 * count_bits - 1, 36)
     limits = 2.0**gradient_bits - 1, 2.0**hessian_bits - 1
     tops = _top(gradients, largest[0], limits[0]), _top(hessians, largest[1], limits[1])
     scale = Scale(limits[0] / tops[0], limits[1] / tops[1], *limits, count_bits, hessian_bits)

@@ -126,7 +126,7 @@ def _stages_agree(model: Any, sizes: schema.Sizes) -> str | None:
 def grows_trees(model: Any) -> bool:
     """Whether the base learners are trees; other estimators have no leaves."""
     if model.estimator is not None:
-        raise AttributeError("apply exists for trees; here the learners are other estimators")
+        raise AttributeError("apply is only available for trees, not for other learners")
     return True
 
 
@@ -437,7 +437,7 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
     def oob_score_(self) -> float:
         """Mean loss of the rows that the last stage did not use."""
         if not hasattr(self, "oob_scores_"):
-            raise AttributeError("oob_score_ exists where subsample is below 1")
+            raise AttributeError("oob_score_ is only available if subsample < 1")
         return float(self.oob_scores_[-1])
 
     @property
@@ -445,7 +445,7 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
         """Decrease of the squared error of the gradients by the splits on each column, as shares of all."""
         check_is_fitted(self)
         if self._nodes is None:
-            raise AttributeError("feature_importances_ exists for trees; here the learners are other estimators")
+            raise AttributeError("feature_importances_ is only available for trees, not for other learners")
         gains = importances_by_tree(self._nodes, self.n_features_in_, shares=False).sum(axis=0)
         return np.asarray(gains / gains.sum() if gains.sum() > 0 else gains)
 

@@ -123,7 +123,7 @@ class AnyLearner:
         self._takes_weights = has_fit_parameter(estimator, "sample_weight")
         if has_weights and not self._takes_weights:
             raise ParameterError(
-                f"{type(estimator).__name__} does not support sample weights: leave them out, or take another one."
+                f"{type(estimator).__name__} does not support sample weights: omit them, or use another estimator."
             )
         self._estimator, self._X, self._has_weights, self._seed = estimator, X, has_weights, seed
 

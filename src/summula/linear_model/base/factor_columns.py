@@ -30,7 +30,7 @@ def _levels_rule(model: Any, sizes: schema.Sizes) -> str | None:
     """Rule of saved models: factors are features, each with a coefficient per level but the first."""
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     if strange := getattr(model, "factor_levels_", {}).keys() - set(names):
-        return f"factor_levels_ names {min(strange)!r}, which is none of the features"
+        return f"factor_levels_ names {min(strange)!r}, which is not one of the features"
     return counts_terms(model, sizes)
 
 

@@ -130,7 +130,7 @@ def _is_numpy(node: ast.expr) -> bool:
 )
 @dataclass(frozen=True)
 class Design:
-    """The columns that a formula makes, learnt from a table.
+    """The columns that a formula defines, fitted to a table.
 
     Attributes
     ----------
@@ -265,8 +265,8 @@ def _parsed(formula: str, columns: list[str]) -> tuple[str | None, tuple[tuple[s
         context: Mapping[str, Any] = {"__formulaic_variables_available__": list(columns)}
         sides = DefaultFormulaParser().get_terms(formula, context=context)
     except (FormulaicError, SyntaxError, ValueError) as error:
-        said = str(error).partition("\n")[0].strip()
-        raise ParameterError(f"The formula {formula!r} cannot be read: {said}") from None
+        message = str(error).partition("\n")[0].strip()
+        raise ParameterError(f"The formula {formula!r} cannot be read: {message}") from None
     structure = sides._structure
     terms = [[factor.expr for factor in term.factors] for term in structure.get("rhs", structure.get("root", ()))]
     left = [[factor.expr for factor in term.factors] for term in structure.get("lhs", ())]

@@ -60,7 +60,7 @@ class Batch:
         c_g and e_g of equation (1).
     n_rows : int
     starts : ndarray, or None
-        Where runs of rows of one group begin; None when there is one label a row.
+        Where runs of rows of one group begin; None when there is one label per row.
     """
 
     labels: NDArray[Any]

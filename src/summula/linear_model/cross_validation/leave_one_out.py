@@ -33,6 +33,7 @@ from summula.core.errors import DataError
 from summula.core.numerics.statistics import Gram, TriangularFactor
 from summula.core.numerics.sums import Sum
 from summula.linear_model.cross_validation.folds import Batch, grams_of
+from summula.linear_model.cross_validation.held_out_row import HeldOutRowSource
 from summula.linear_model.cross_validation.ridge_errors import SquaredErrors, scores_of
 from summula.linear_model.cross_validation.ridge_path import (
     ACCURATE,
@@ -43,7 +44,6 @@ from summula.linear_model.cross_validation.ridge_path import (
     paths,
 )
 from summula.linear_model.cross_validation.row_space import RowSpace, all_rows
-from summula.linear_model.cross_validation.without_row import WithoutRow
 from summula.linear_model.least_squares.normal_equations import off_centre
 from summula.linear_model.least_squares.problem import Fit, Problem
 from summula.linear_model.least_squares.solver import SPARSE_GRAM_COLUMNS, TINY_CONDITION, TINY_FACTOR, solve
@@ -221,7 +221,7 @@ class LeftOutRows(Sum):
 
 
 class LeftOutPath(NamedTuple):
-    """Sums of the errors of all alphas; rows one by one where asked for; the Gram matrix where it was summed."""
+    """Sums of the errors of all alphas; of each row if requested; the Gram matrix where it was summed."""
 
     sums: LeftOutSums
     errors: Array | None
@@ -378,7 +378,7 @@ def _error_without(run: Run, row: int, chunk: Chunk, fit_intercept: bool) -> Arr
     from summula.core.estimator.run import Run
 
     problem = Problem(fit_intercept, np.zeros(run.source.n_targets), False)
-    fit = solve(Run(run.estimator, WithoutRow(run.source, row), quiet=True), problem, lambda fit: None)
+    fit = solve(Run(run.estimator, HeldOutRowSource(run.source, row), quiet=True), problem, lambda fit: None)
     assert chunk.y is not None
     predicted = product(chunk.block(np.float64), fit.coef)[0] + (fit.intercept if fit_intercept else 0.0)
     return np.asarray(chunk.y[0] - predicted)

@@ -119,7 +119,7 @@ class SplitFit(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """Which models are compared."""
+    """Models to compare."""
 
     alphas: Array
     fit_intercept: bool

@@ -67,7 +67,7 @@ class RowSpace(NamedTuple):
 
     U: Array
     values: Array
-    seen: NDArray[np.bool_]
+    has_weight: NDArray[np.bool_]
     root: Array  # of the weights
     Xc: Any  # centred rows, or None if only K is available
     K: Array | None  # products of unweighted centred rows
@@ -77,23 +77,23 @@ class RowSpace(NamedTuple):
     def of(cls, chunk: Chunk, fit_intercept: bool) -> Self:
         """The space the rows span."""
         w = chunk.weights
-        seen = w > 0
+        has_weight = w > 0
         assert chunk.y is not None
         X: Any = chunk.X if chunk.is_sparse else chunk.block()
         mean, y_mean = np.zeros(chunk.n_features), np.zeros(chunk.y.shape[1])
         if fit_intercept:
             mean, y_mean = np.asarray(X.T @ w).ravel() / w.sum(), w @ chunk.y / w.sum()
-        root = np.sqrt(w[seen])
+        root = np.sqrt(w[has_weight])
         basis = linalg.qr(root[:, None])[0][:, 1:] if fit_intercept else np.eye(len(root))
         if chunk.is_sparse and chunk.n_features > SPARSE_GRAM_COLUMNS:
             along = X @ mean
             K = (X @ X.T).toarray() - along[:, None] - along + mean @ mean
-            inner = basis.T @ (K[np.ix_(seen, seen)] * np.outer(root, root)) @ basis
+            inner = basis.T @ (K[np.ix_(has_weight, has_weight)] * np.outer(root, root)) @ basis
             values, V = np.linalg.eigh(inner)
-            return cls(basis @ V, np.maximum(values, 0.0), seen, root, None, K, chunk.y - y_mean)
+            return cls(basis @ V, np.maximum(values, 0.0), has_weight, root, None, K, chunk.y - y_mean)
         Xc = chunk.block(origin=mean)
-        V, sigma, _ = np.linalg.svd(basis.T @ (root[:, None] * Xc[seen]), full_matrices=False)
-        return cls(basis @ V, sigma**2, seen, root, Xc, None, chunk.y - y_mean)
+        V, sigma, _ = np.linalg.svd(basis.T @ (root[:, None] * Xc[has_weight]), full_matrices=False)
+        return cls(basis @ V, sigma**2, has_weight, root, Xc, None, chunk.y - y_mean)
 
     @property
     def regular(self) -> bool:
@@ -104,16 +104,16 @@ class RowSpace(NamedTuple):
     def errors(self, alphas: Array) -> Array:
         """e of equation (1), shape (n, n_targets, n_alphas)."""
         D = 1.0 / (self.values[:, None] + alphas)
-        b = self.U.T @ (self.root[:, None] * self.Yc[self.seen])
+        b = self.U.T @ (self.root[:, None] * self.Yc[self.has_weight])
         c = (self.U @ (b[:, :, None] * D[:, None, :]).reshape(len(D), -1)).reshape(len(self.U), b.shape[1], -1)
         errors = np.empty((len(self.Yc), *c.shape[1:]))
-        errors[self.seen] = c / ((self.U * self.U) @ D)[:, None, :] / self.root[:, None, None]
-        if not self.seen.all():  # they take no part in the fit: their errors are residuals
+        errors[self.has_weight] = c / ((self.U * self.U) @ D)[:, None, :] / self.root[:, None, None]
+        if not self.has_weight.all():  # they take no part in the fit: their errors are residuals
             inner = (self.root[:, None, None] * c).reshape(len(c), -1)
-            unseen = ~self.seen
+            unseen = ~self.has_weight
             if self.K is None:
-                fitted = self.Xc[unseen] @ (self.Xc[self.seen].T @ inner)
+                fitted = self.Xc[unseen] @ (self.Xc[self.has_weight].T @ inner)
             else:
-                fitted = self.K[np.ix_(unseen, self.seen)] @ inner
+                fitted = self.K[np.ix_(unseen, self.has_weight)] @ inner
             errors[unseen] = self.Yc[unseen][:, :, None] - fitted.reshape(-1, *c.shape[1:])
         return errors

@@ -84,8 +84,8 @@ def _preconditioner(objective: Objective, x: Array, rough: Factor | None) -> Any
     return _Blocks([factor.half_inverse() for factor in factors])
 
 
-def minimise_by_lbfgs(objective: Objective, x: Array, rough: Factor | None, told: Any) -> Solution:
-    """Minimise J from x; `rough` is the factor of a Hessian at a nearby point, `told` is called at each point."""
+def minimise_by_lbfgs(objective: Objective, x: Array, rough: Factor | None, on_step: Any) -> Solution:
+    """Minimise J from x; `rough` is the factor of a Hessian at a nearby point, `on_step` is called at each point."""
     problem = objective.problem
     first = objective(x, 1)
     if not np.isfinite(first.value):
@@ -99,7 +99,7 @@ def minimise_by_lbfgs(objective: Objective, x: Array, rough: Factor | None, told
     def enough(x: Array, value: float, gradient: Array) -> bool:
         left = M.back(gradient)
         decrement = float(left @ left) / 2
-        stop = told is not None and told(x, Local(value, gradient), np.inf)  # no bound is known here
+        stop = on_step is not None and on_step(x, Local(value, gradient), np.inf)  # no bound is known here
         return bool(stop or decrement <= problem.tolerance * abs(value))
 
     with one_blas_thread():  # the bits of long products may depend on the number of threads

@@ -69,7 +69,7 @@ def solve(
         x, rough = point_of(start[1], start[0], origin, problem.intercept), None
     objective = Objective(run, problem, origin)
 
-    def told(x: Array, here: Local, decrement: float) -> bool:
+    def on_step(x: Array, here: Local, decrement: float) -> bool:
         if offer is not None and objective.state.sums is not None:
             now = objective.as_of_now()
 
@@ -90,10 +90,10 @@ def solve(
                 bounds=bounds_of(problem),
                 rounding=_ROUNDING[source.dtype.name],
                 lengthen=_lengthen(objective) if start is None else None,
-                on_step=told,
+                on_step=on_step,
             )
     else:
-        solution = minimise_by_lbfgs(objective, x, rough, told)
+        solution = minimise_by_lbfgs(objective, x, rough, on_step)
     if objective.stop:
         solution = replace(solution, status="stopped", converged=False)
     if not np.isfinite(solution.value):

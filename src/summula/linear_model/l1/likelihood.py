@@ -98,7 +98,7 @@ class Goal:
     max_steps: int
     least: float
     noise: float
-    told: Callable[[Objective, Point, float], bool] | None = None
+    on_step: Callable[[Objective, Point, float], bool] | None = None
     steps: int = 0
 
 
@@ -139,7 +139,7 @@ class _Descent:
         noise = goal.noise * (abs(at.value) + 1e-2 * weight)  # (a row without loss has rounding errors, too)
         step, promise, left = self._proposed(enough)
         self.trace.append(left)
-        if goal.told is not None and goal.told(objective, at, left):
+        if goal.on_step is not None and goal.on_step(objective, at, left):
             return "stopped"
         if left <= enough:
             return "converged"
@@ -252,7 +252,7 @@ def _by_columns(full: Objective, x: Array, goal: Goal) -> Solution:
         enough = max(goal.tolerance, goal.least) * abs(at.value)
         stuck = rounds > 2 and gap > best / 2 and gap <= 1e-9 * abs(at.value)
         solution = replace(solution, x=x, value=at.value, gap=gap, n_steps=goal.steps)
-        if goal.told is not None and goal.told(full, at, gap):
+        if goal.on_step is not None and goal.on_step(full, at, gap):
             return replace(solution, status="stopped")
         if (gap <= enough and rounds) or stuck:
             return replace(solution, status="converged", converged=True)
@@ -268,7 +268,7 @@ def _by_columns(full: Objective, x: Array, goal: Goal) -> Solution:
         # While the set still grows one step will do, and later a rough answer.
         share = max(enough / 2, 0.05 * gap if new else 0.0) / abs(at.value)
         most = goal.steps + 1 if new > _MANY_NEW * len(columns) else steps
-        mine = replace(goal, tolerance=share, max_steps=min(most, steps), told=None)
+        mine = replace(goal, tolerance=share, max_steps=min(most, steps), on_step=None)
         found = descend(part, inside, mine)
         goal.steps, full.stop = mine.steps, full.stop or part.stop
         theta = np.zeros((K, full.p))
@@ -282,9 +282,9 @@ def _renewed_set(columns: Columns, used: NDArray[np.bool_], wrong: Array) -> tup
     """The columns in use and the worst violators, at most as many as are in use; how many are new."""
     here = np.flatnonzero(used)
     new = np.flatnonzero(~used & (wrong > 0))
-    room = max(_FIRST, len(here))
-    if len(new) > room:
-        new = new[np.argpartition(-wrong[new], room)[:room]]
+    capacity = max(_FIRST, len(here))
+    if len(new) > capacity:
+        new = new[np.argpartition(-wrong[new], capacity)[:capacity]]
     if not len(here) and not len(new):
         new = np.array([int(wrong.argmax())])
     chosen = np.union1d(here, new)
@@ -317,7 +317,7 @@ def solve_l1(
     held = not (whole or source.streams or source.is_sparse)
     objective = HeldColumns(run, problem, origin) if held else Objective(run, problem, origin)
 
-    def told(now: Objective, at: Point, gap: float) -> bool:
+    def on_step(now: Objective, at: Point, gap: float) -> bool:
         if offer is not None and now is objective and now.state.sums is not None:
             offer(functools.partial(_stopped, copy.copy(now), at, gap))
         return now.stop
@@ -325,7 +325,7 @@ def solve_l1(
     name = source.dtype.name
     # With an L2 penalty the gap is a square, without it is not.
     least = _LEAST[name] ** (1.4 if problem.penalty > 0 else 1.0)
-    goal = Goal(problem.tolerance, problem.max_steps, least, _NOISE[name], told)
+    goal = Goal(problem.tolerance, problem.max_steps, least, _NOISE[name], on_step)
     solution = descend(objective, x, goal) if whole else _by_columns(objective, x, goal)
     if not np.isfinite(solution.value):
         raise DataError("The loss is infinite at all starting points; rescale the columns, or choose another link.")

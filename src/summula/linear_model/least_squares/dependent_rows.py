@@ -71,7 +71,7 @@ class GroupMeat(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: Scores) -> Self:
-        """Of one chunk."""
+        """Return the sums of one chunk."""
         scores, squares = scores_of(chunk, params)
         keys, place = np.unique(np.asarray(chunk.groups), return_inverse=True)
         members = sparse.csr_array((np.ones(len(scores)), (place, np.arange(len(scores)))), (len(keys), len(scores)))
@@ -100,7 +100,7 @@ class SeriesMeat(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: Scores) -> Self:
-        """Of one chunk."""
+        """Return the sums of one chunk."""
         scores, squares = scores_of(chunk, params)
         n, L = len(scores), params.lags
         products = np.zeros((L + 1, scores.shape[1], scores.shape[1]))

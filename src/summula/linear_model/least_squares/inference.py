@@ -76,8 +76,8 @@ class Meat(Sum):
         u, residual = coordinates_of(chunk, fit, intercept)
         leverage = (u * u).sum(axis=1) * (w if precision else 1.0)
         # The residual of a row with leverage 1 is always 0, so it contributes nothing to K.
-        room = np.where(leverage < 1 - 1e-10, 1 - leverage, np.inf)
-        share = (w**2 if precision else w)[:, None] * residual**2 / room[:, None] ** power
+        complement = np.where(leverage < 1 - 1e-10, 1 - leverage, np.inf)
+        share = (w**2 if precision else w)[:, None] * residual**2 / complement[:, None] ** power
         meat = np.stack([(u * m[:, None]).T @ u for m in share.T])
         return cls(meat, (w[:, None] * residual**2).sum(axis=0))
 

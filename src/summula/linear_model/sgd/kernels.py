@@ -6,12 +6,12 @@ penalty l2 |w|^2 / 2 + l1 |w|_1, a step over a batch B of rows with weights c_i 
     w <- (1 - eta l2) w - eta / |B| sum_i c_i l'_i x_i,      b <- b - eta / |B| sum_i c_i l'_i                     (1)
     u <- u + eta l1;   w_j > 0: w_j <- max(0, w_j - (u + q_j)),   w_j < 0: w_j <- min(0, w_j + (u - q_j))          (2)
 
-where u is the L1 penalty due so far and q_j what w_j has paid of it (Tsuruoka, Tsujii and Ananiadou 2009). Three
-devices keep a step as cheap as the stored values of its rows:
+where u is the cumulative L1 penalty and q_j the part of it that has been applied to w_j (Tsuruoka, Tsujii and
+Ananiadou 2009). Three devices make the cost of a step proportional to the stored values of its rows:
 
     w = s v           a shrinkage by L2 is one product, s <- (1 - eta l2) s                                        (3)
-    (2) when touched  a column pays what has come due when a row next looks at it: without L2, paying in one or in
-                      many parts comes to the same
+    lazy updates      (2) is applied to a column when a row next uses it: without L2, one update by the sum of several
+                      penalties equals the several updates
     sum of s v        = S v + a, where S is the sum of s so far and a <- a - S delta when v <- v + delta           (4)
 
 A buffer of rows is dense (`indices` None: d values per row) or CSR. The branches on None are decided by the compiler.
@@ -37,10 +37,10 @@ from summula.core.engine.random_kernels import shuffle
 from summula.linear_model.sgd.rows import Buffer
 from summula.linear_model.sgd.rule import (
     AVERAGED,
-    DUE,
     ETA,
     INTERCEPT,
     INTERCEPTS,
+    L1_SUM,
     LOSS,
     ONE_BUFFER,
     PENALTY,
@@ -57,8 +57,8 @@ from summula.losses.kernels import loss_of_score, slope_of_score
 __all__ = [
     "add_products",
     "add_squares",
+    "apply_pending_updates",
     "descend",
-    "settle",
     "warmup",
 ]
 
@@ -78,7 +78,7 @@ def _prefetch_row(data: Array, first: int, last: int) -> None:
 
 # Loops over a row may add in any order (every call does so in the same one), which lets them use vector instructions;
 # NaN and infinities keep their meaning. Dense rows are slices. Those of CSR, which are often shorter, are not: a slice
-# is a reference, and counting two a row costs as much as a dozen entries.
+# is a reference, and counting two per row costs as much as a dozen entries.
 
 
 @internal_summing_kernel
@@ -114,7 +114,7 @@ def _square(data: Array) -> float:
 
 @internal_summing_kernel
 def _add(data: Array, indices: Array | None, step: float, before: float, v: Array, a: Any, judged: int) -> float:
-    """v += step x, and (4) where there are averages; returns by how much |v|^2 has grown, where that is asked for."""
+    """v += step x, and (4) where there are averages; returns the increase of |v|^2, if `judged`."""
     grown = 0.0
     if indices is None:
         if judged:
@@ -142,19 +142,19 @@ def _add(data: Array, indices: Array | None, step: float, before: float, v: Arra
 
 
 @internal_kernel
-def _pay(
-    count: int, indices: Array | None, due: float, scale: float, before: float, v: Array, a: Any, q: Array
+def _apply_l1(
+    count: int, indices: Array | None, u: float, scale: float, before: float, v: Array, a: Any, q: Array
 ) -> float:
-    """Equation (2) for the columns of a row; returns by how much |v|^2 has grown."""
+    """Apply the cumulative penalty (2) to the columns of a row; returns the increase of |v|^2."""
     grown = 0.0
     for k in range(count):
         j = np.uint64(k) if indices is None else np.uint64(indices[k])
         old = v[j]
         if old > 0.0:
-            new = old - (due + q[j]) / scale
+            new = old - (u + q[j]) / scale
             new = new if new > 0.0 else 0.0
         elif old < 0.0:
-            new = old + (due - q[j]) / scale
+            new = old + (u - q[j]) / scale
             new = new if new < 0.0 else 0.0
         else:
             continue
@@ -253,14 +253,14 @@ def _order_rows(order: Array, epochs: Epochs, number: int) -> None:
 
 @internal_kernel
 def _apply_l1_to_row(indices: Array, first: int, last: int, numbers: Array, v: Array, a: Any, q: Array) -> Any:
-    """Equation (2) for the columns of a CSR row; returns by how much |v|^2 has grown."""
-    return _pay(last - first, indices[first:last], numbers[DUE], numbers[SCALE], numbers[SCALES], v, a, q)
+    """Equation (2) for the columns of a CSR row; returns the increase of |v|^2."""
+    return _apply_l1(last - first, indices[first:last], numbers[L1_SUM], numbers[SCALE], numbers[SCALES], v, a, q)
 
 
 @internal_kernel
-def _apply_l1(numbers: Array, v: Array, a: Any, q: Array) -> Any:
-    """Equation (2) for all columns; returns by how much |v|^2 has grown."""
-    return _pay(len(v), None, numbers[DUE], numbers[SCALE], numbers[SCALES], v, a, q)
+def _apply_l1_to_all(numbers: Array, v: Array, a: Any, q: Array) -> Any:
+    """Equation (2) for all columns; returns the increase of |v|^2."""
+    return _apply_l1(len(v), None, numbers[L1_SUM], numbers[SCALE], numbers[SCALES], v, a, q)
 
 
 @internal_kernel
@@ -311,8 +311,8 @@ def _end_epoch(rule: Rule, epochs: Epochs, done: int, n: int, numbers: Array, v:
     """Bring the penalties and the trace of an epoch up to date; return whether it was clean."""
     clean = False
     if q is not None and rule.schedule < 3:
-        # Columns that no row has touched are behind: all are brought up to date, so that the final penalty counts.
-        _apply_l1(numbers, v, a, q)
+        # Apply the pending penalty to columns that no row used, so that the final coefficients are penalised.
+        _apply_l1_to_all(numbers, v, a, q)
         for k in range(len(v)):
             numbers[PENALTY] += n * rule.l1 * numbers[SCALE] * abs(v[k])
     if len(epochs.trace) > 0:
@@ -320,7 +320,7 @@ def _end_epoch(rule: Rule, epochs: Epochs, done: int, n: int, numbers: Array, v:
         clean = numbers[UPDATES] == 0.0 and epochs.clean > 0
         numbers[LOSS] = numbers[PENALTY] = numbers[UPDATES] = 0.0
         if q is not None:
-            _apply_l1(numbers, v, a, q)
+            _apply_l1_to_all(numbers, v, a, q)
         _fold_scale(numbers[SCALE], numbers[SCALES], v, a)
         numbers[SCALE], numbers[SCALES] = 1.0, 0.0
     return clean
@@ -389,9 +389,9 @@ def descend_rows(
                 numbers[INTERCEPTS] += numbers[INTERCEPT]
                 numbers[AVERAGED] += 1.0
             if q is not None:
-                numbers[DUE] += eta * rule.l1
+                numbers[L1_SUM] += eta * rule.l1
                 if indices is None:  # one row touches every column
-                    square += _apply_l1(numbers, v, a, q)
+                    square += _apply_l1_to_all(numbers, v, a, q)
                 else:
                     for r in range(size):
                         i = order[at + r]
@@ -411,11 +411,11 @@ def _is_finite(b: float, v: Array) -> bool:
     return bool(finite)
 
 
-def settle(state: State) -> None:
-    """Let every column pay what is due by (2), and bring the sum of (4) up to date."""
+def apply_pending_updates(state: State) -> None:
+    """Apply the pending penalty (2) to every column, and bring the sum of (4) up to date."""
     v, a, q, numbers = state
     if len(q):
-        _pay(len(v), None, numbers[DUE], numbers[SCALE], numbers[SCALES], v, _given(a), q)
+        _apply_l1(len(v), None, numbers[L1_SUM], numbers[SCALE], numbers[SCALES], v, _given(a), q)
     if len(a):
         a += numbers[SCALES] * v
         numbers[SCALES] = 0.0

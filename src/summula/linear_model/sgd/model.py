@@ -391,7 +391,7 @@ class StochasticModel(SparseCoefficients, Estimator):
         if settings.tol is not None and not all(column.done for column in columns) and self.n_iter_ >= self.max_iter:
             warn(
                 "Maximum number of iteration reached before convergence. Consider increasing max_iter to improve the "
-                f"fit: {type(self).__name__} still gained by tol={settings.tol:g} in the last {settings.patience} of "
+                f"fit: {type(self).__name__} still improved by tol={settings.tol:g} in the last {settings.patience} of "
                 f"{self.n_iter_} epochs ({self.certificate_}).",
                 ConvergenceWarning,
             )

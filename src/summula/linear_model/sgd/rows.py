@@ -175,7 +175,7 @@ class Visits:
 
     @property
     def epochs_at_once(self) -> int:
-        """How many epochs a kernel may take before it returns: 1 unless the rows are few, and in one buffer."""
+        """Maximum number of epochs per kernel call: 1 unless the rows are few, and in one buffer."""
         if self._here is None or self.n_pieces > _PIECES or self.held_out is not None:
             return 1
         return max(1, int(_WORK_AT_ONCE // max(self.n_rows * self.source.width, 1.0)))

@@ -19,7 +19,7 @@ LOSSES = {name: tag for name, tag in TAGS.items() if name not in ("exponential",
 SCHEDULES = {"constant": 0, "adaptive": 0, "optimal": 1, "invscaling": 2, "pa1": 3, "pa2": 4}
 
 # Indices into State.numbers.
-SCALE, INTERCEPT, STEPS, ETA, LOSS, PENALTY, UPDATES, DUE, SCALES, INTERCEPTS, AVERAGED = range(11)
+SCALE, INTERCEPT, STEPS, ETA, LOSS, PENALTY, UPDATES, L1_SUM, SCALES, INTERCEPTS, AVERAGED = range(11)
 
 
 class Rule(NamedTuple):

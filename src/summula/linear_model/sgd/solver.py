@@ -189,9 +189,9 @@ class Column:
 
     def tidy(self) -> None:
         """Apply pending L1 penalties, update the averages, and multiply the weights by their scale."""
-        from summula.linear_model.sgd.kernels import settle
+        from summula.linear_model.sgd.kernels import apply_pending_updates
 
-        settle(self.state)
+        apply_pending_updates(self.state)
         self.state.v[:] *= self.state.numbers[SCALE]
         self.state.numbers[SCALE] = 1.0
 
@@ -216,12 +216,12 @@ def descend_epochs(
         if run.step("epochs") or column.done:
             return
     for epoch in range(columns[0].n_epochs, settings.max_epochs):
-        seen = 0
+        n_rows = 0
         active = [column for column in columns if not column.done]
         for buffer in visits.buffers(first_epoch + epoch):
-            seen += len(buffer.order)
+            n_rows += len(buffer.order)
             _on_threads(active, buffer, settings.n_jobs)
-        learnt = learnt or seen
+        learnt = learnt or n_rows
         for column in active:
             column.end_epoch(max(learnt, 1))
             column.tidy()

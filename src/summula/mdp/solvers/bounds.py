@@ -61,7 +61,7 @@ class Backup(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What is added to T V for the lower and upper bound on V*, and the part of it that allows for rounding."""
+    """Return the terms added to T V for the lower and upper bound on V*, and their allowance for rounding."""
 
     down: float
     up: float
@@ -225,7 +225,7 @@ def _message(status: str, gap: float, stop: Stop) -> str:
     return {
         "max_iter": f"stopped after max_iter={stop.max_iter} steps: {known}; increase max_iter.",
         "max_time": f"stopped after max_time={stop.clock.max_time} s: {known}; increase max_time.",
-        "stalled": f"{known}, which is as near as rounding allows; use a tol of at least {2.0 * gap:.1g}.",
+        "stalled": f"{known}, which is as close as rounding allows; use a tol of at least {2.0 * gap:.1g}.",
         "interrupted": f"interrupted: {known}.",
     }.get(status, "")
 

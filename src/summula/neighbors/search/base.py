@@ -1,4 +1,4 @@
-"""What all indexes of training rows have in common."""
+"""Base class of indexes of training rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which distance: scikit-learn's names, and what the kernels need to know of them.
+"""Metrics: scikit-learn's names, and their parameters for the kernels.
 
 A metric of the kernels ranks rows by V (`kernels`, equation 1); the distance is (factor V)^root. The cosine distance is
 

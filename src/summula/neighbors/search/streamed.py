@@ -157,7 +157,7 @@ def _nearest_of_blocks(
 
 
 def _stacked(first: Chunk, others: Iterable[Chunk], rows: int) -> Any:
-    """Return so many rows of consecutive chunks as one block, or CSR matrix."""
+    """Return the first `rows` rows of consecutive chunks as one block, or CSR matrix."""
     if first.is_sparse:
         return sparse.csr_matrix(sparse.vstack([first.X, *(chunk.X for chunk in others)], format="csr"))
     if len(first) == rows:

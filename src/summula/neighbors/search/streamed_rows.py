@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 
 class Survey(NamedTuple):
-    """What one pass over the training rows finds.
+    """Result of one pass over the training rows.
 
     Attributes
     ----------

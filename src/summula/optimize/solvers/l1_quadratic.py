@@ -202,11 +202,11 @@ def _inside(
 
 def _enlarged(columns: NDArray[np.intp], wrong: Array, used: int) -> NDArray[np.intp]:
     """Return the working set extended by the worst violators, at most as many as are active."""
-    room = max(_FIRST, used)
+    capacity = max(_FIRST, used)
     wrong[columns] = 0.0
     new = np.flatnonzero(wrong)
-    if len(new) > room:
-        new = new[np.argpartition(-wrong[new], room)[:room]]
+    if len(new) > capacity:
+        new = new[np.argpartition(-wrong[new], capacity)[:capacity]]
     return np.concatenate([columns, new])
 
 

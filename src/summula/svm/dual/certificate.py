@@ -43,7 +43,7 @@ _ROUNDINGS = 16.0  # upper bound on the number of roundings in a score, which is
     class_weight=schema.Array("float64", "n_weights", low=0.0),
 )
 class MachineTask(NamedTuple):
-    """Which problem: of classes (SVC), numbers (SVR) or one class, and its parameters."""
+    """Kind of problem, classes (SVC), numbers (SVR) or one class, and its parameters."""
 
     kind: str
     C: float
@@ -72,7 +72,7 @@ class Machine(NamedTuple):
 
 
 def tasks_of(task: MachineTask) -> Iterator[tuple[int, int]]:
-    """The pairs of classes (first, second) that are told apart; a single pair (0, 1) where there are no classes."""
+    """The pairs of classes (first, second) that are separated; a single pair (0, 1) where there are no classes."""
     K = max(len(task.class_weight), 2)
     return ((i, j) for i in range(K) for j in range(i + 1, K))
 
@@ -156,7 +156,7 @@ class SupportCertificate(Certificate):
     Attributes
     ----------
     kind : {"global", "stationary"}
-        "stationary" where the kernel was seen not to be positive semidefinite: then no bound holds.
+        "stationary" if the kernel was found not to be positive semidefinite: then no bound holds.
     primal, gap : float
     """
 

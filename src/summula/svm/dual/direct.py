@@ -145,10 +145,10 @@ def _interior_point(
     loss, positive = ("hinge", 1) if is_class else ("epsilon_insensitive", -1)
     linear = LinearProblem(loss, "l2", 1.0, float(task.epsilon), float(problem.intercept), False, positive)
 
-    def told(_: Callable[[], CoordinateFit]) -> bool:
+    def after_step(_: Callable[[], CoordinateFit]) -> bool:
         return on_step()
 
-    found = by_interior_point(chunk, y, c, linear, tolerance=tolerance, max_steps=_MOST_STEPS, on_step=told)
+    found = by_interior_point(chunk, y, c, linear, tolerance=tolerance, max_steps=_MOST_STEPS, on_step=after_step)
     coef, b = (found.v[:-1], float(found.v[-1])) if problem.intercept else (found.v, 0.0)
     slope = losses(linear, y, np.asarray(X @ coef) + b).slope
     return coef, b, _feasible(problem, found.dual.applied(-c * slope), is_class)

@@ -1,6 +1,6 @@
 """Whether a hard margin exists, decided before the solver starts.
 
-Two classes can be told apart without error in the feature space of a kernel exactly when the convex hulls of their
+Two classes can be separated in the feature space of a kernel exactly when the convex hulls of their
 features do not meet (with an intercept). If they meet there are weights
 
     lambda >= 0,   sum_i lambda_i y_i phi(x_i) = 0,   sum_i lambda_i y_i = 0,   sum_i lambda_i = 2              (1)
@@ -56,9 +56,9 @@ def check_separable(kernel: Kernel | None, X: Any, y: Array, numbers: Index, *, 
     conflict = _conflict(features, y, intercept)
     named = ", ".join(str(row) for row in numbers[conflict][:8].tolist()) + (", ..." if len(conflict) > 8 else "")
     raise DataError(
-        f"C=inf asks for a hard margin, and the classes cannot be separated: the convex hulls of the rows {named} meet"
-        f"{'' if isinstance(kernel, Linear) else ' in the feature space of the kernel'}; "
-        "give a finite C, or a kernel with more features."
+        f"C=inf requires a hard margin, and the classes cannot be separated: the convex hulls of the rows {named} "
+        f"intersect{'' if isinstance(kernel, Linear) else ' in the feature space of the kernel'}; "
+        "pass a finite C, or a kernel with more features."
     )
 
 
@@ -84,7 +84,7 @@ def _check_equal_rows(X: Any, y: Array, numbers: Index) -> None:
 
 def _raise_equal(a: int, b: int) -> None:
     raise DataError(
-        f"C=inf asks for a hard margin, and rows {min(a, b)} and {max(a, b)} are equal but of different classes; "
+        f"C=inf requires a hard margin, and rows {min(a, b)} and {max(a, b)} are equal but of different classes; "
         "give a finite C, or drop one of them."
     )
 

@@ -94,7 +94,7 @@ def _agreeing(model: Any, sizes: schema.Sizes) -> str | None:
         return "a machine of the certificate has weights of other columns"
     if given:
         if model.support_.max(initial=-1) >= sizes["n_features"]:
-            return "support_ numbers columns that there are not"
+            return "support_ refers to columns that do not exist"
         return None
     if model.support_vectors_.shape != (sizes["n_support"], sizes["n_features"]):
         return f"support_vectors_ has shape {model.support_vectors_.shape}"
@@ -161,7 +161,7 @@ class KernelMachine(RowwiseEstimator):
         raise NotImplementedError
 
     def _task(self, weights: Array | None, y: Array | None) -> MachineTask:
-        """Which problem; `weights` are those of the rows."""
+        """Return the dual problem; `weights` are those of the rows."""
         raise NotImplementedError
 
     def _machine_coefficients(self) -> Array:
@@ -185,7 +185,7 @@ class KernelMachine(RowwiseEstimator):
         return 1.0 / (float(X.shape[1]) * variance) if variance > 0 else 1.0
 
     def _read(self, run: Run) -> tuple[Any, Array | None, Array]:
-        """X as a block or CSR, targets, and weights; refuses what is not finite."""
+        """Return X as a block or CSR, targets, and weights; raise an error for values that are not finite."""
         source = run.source
         chunk = source.chunk(0, source.n_rows)
         X = chunk.X.astype(np.float64, copy=False) if chunk.is_sparse else chunk.block(np.float64)
@@ -263,7 +263,7 @@ class KernelMachine(RowwiseEstimator):
                     point = with_weights(point, problem, X[rows], far)
                 return _Fit(point, rows, problem, largest)
 
-            def told(rounds: Rounds, place: int = place, fitted: Callable[[DualPoint], _Fit] = fitted) -> bool:
+            def on_round(rounds: Rounds, place: int = place, fitted: Callable[[DualPoint], _Fit] = fitted) -> bool:
                 def name_so_far() -> None:
                     rest = [_Fit.unsolved(task, later, y, weight) for later in pairs[place + 1 :]]
                     done = [*fits[:place], fitted(rounds.point())]  # (the next may have begun)
@@ -272,11 +272,11 @@ class KernelMachine(RowwiseEstimator):
                 run.offer(name_so_far)
                 return run.step("round")
 
-            point = self._solved(K, problem, task, kernel, run, told, indefinite)
+            point = self._solved(K, problem, task, kernel, run, on_round, indefinite)
             if point.status == "unbounded":
                 raise DataError(
-                    "C=inf asks for a hard margin, and the classes cannot be separated in the feature space of the "
-                    "kernel, as far as double precision tells; give a finite C."
+                    "C=inf requires a hard margin, and the classes cannot be separated in the feature space of the "
+                    "kernel to double precision; pass a finite C."
                 )
             fits.append(fitted(point))
             del K
@@ -290,13 +290,13 @@ class KernelMachine(RowwiseEstimator):
         task: MachineTask,
         kernel: Kernel | None,
         run: Run,
-        told: Callable[[Rounds], bool],
+        on_round: Callable[[Rounds], bool],
         indefinite: bool,
     ) -> DualPoint:
         """Solve one machine by steps of pairs; where these creep, through weights of features."""
         options, variables = self._options(K, len(problem.q)), len(problem.q)
         if options.max_steps >= 0:
-            return solve_dual(K, problem, options, start=_start(problem), on_round=told)
+            return solve_dual(K, problem, options, start=_start(problem), on_round=on_round)
         mine = K.rows if isinstance(K, CachedKernel) else None
         direct = mine is not None and can_be_direct(task, kernel, mine)
         factored = not direct and not indefinite and can_be_factored(task, K)
@@ -305,7 +305,7 @@ class KernelMachine(RowwiseEstimator):
         first = max(_PATIENCE, 100 * variables) if direct or isinstance(kernel, Polynomial) else _MANY_STEPS
         first = first if direct or factored else limit
         options = options._replace(patience=first, most_work=_MOST_WORK)
-        point = solve_dual(K, problem, options, start=_start(problem), on_round=told)
+        point = solve_dual(K, problem, options, start=_start(problem), on_round=on_round)
         if point.status != "slow":
             return point
         step = functools.partial(run.step, "interior-point step")
@@ -316,7 +316,7 @@ class KernelMachine(RowwiseEstimator):
         found = solve_by_factor(task, K, problem, point, float(self.tol), step)
         if found.converged:
             return found
-        last = solve_dual(K, problem, options._replace(patience=limit), start=found.beta, on_round=told)
+        last = solve_dual(K, problem, options._replace(patience=limit), start=found.beta, on_round=on_round)
         best = last if last.converged or _gap_of(problem, last) <= _gap_of(problem, found) else found
         return replace(best, steps=point.steps + last.steps)
 
@@ -371,7 +371,7 @@ class KernelMachine(RowwiseEstimator):
     def _warn_of_indefinite(self, kernel: Kernel | None, X: Any, *, hard: bool) -> bool:
         """Try kernels that may have no features on some rows; warn and return True where they have none.
 
-        What is not symmetric is refused, and a hard margin without features.
+        Kernels that are not symmetric raise an error, and so does a hard margin without features.
         """
         if isinstance(kernel, Gaussian | Laplacian | Linear | Polynomial):
             return False
@@ -393,7 +393,7 @@ class KernelMachine(RowwiseEstimator):
             return False
         if hard:
             raise DataError(
-                "C=inf asks for a hard margin, and the kernel is not positive semidefinite on these rows (eigenvalue "
+                "C=inf requires a hard margin, and the kernel is not positive semidefinite on these rows (eigenvalue "
                 f"{tried.eigenvalue:.3g}), so there is none; give a finite C."
             )
         warn(
@@ -412,13 +412,11 @@ class KernelMachine(RowwiseEstimator):
             f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data with "
             "StandardScaler or MinMaxScaler"
         )
-        steps = (
-            f"The solver was stopped after {int(np.sum(self.n_iter_)):,} steps, as many as fits of this size are given"
-        )
+        steps = f"The solver was stopped after {int(np.sum(self.n_iter_)):,} steps, the limit for fits of this size"
         reason = early if "max_iter" in ends else steps if "slow" in ends else "The solver makes no further progress"
         warn(
             f"{reason}: KKT conditions are violated by {worst:.3g}, and tol={self.tol:g} ({self.certificate_}). Scale "
-            "the columns, lower C, or raise max_iter or tol.",
+            "the columns, lower C, or increase max_iter or tol.",
             ConvergenceWarning,
         )
 

@@ -62,7 +62,7 @@ class KernelMatrix(ABC):
     @property
     @abstractmethod
     def price(self) -> float:
-        """What a value of K costs to compute, in units of adding one up."""
+        """Cost of a value of K, in units of an addition."""
 
     @abstractmethod
     def add_products(self, rows: Index, change: Array, g: Array) -> None:

@@ -97,14 +97,14 @@ def by_pairs(Z: Any, y: Array, weight: Array, problem: LinearProblem, schedule: 
         v[-1] = intercept_of(dual, point.beta, point.f) / problem.column
         return judged_at(Z, y, weight, problem, v, beta, schedule.tolerance)._replace(epochs=point.steps)
 
-    def told(rounds: Rounds) -> bool:
+    def on_round(rounds: Rounds) -> bool:
         return schedule.on_epoch(lambda: judged(rounds.point()))
 
     best: CoordinateFit | None = None
     beta, violation, steps = np.zeros(len(dual.q)), 1e-2, 0
     while best is None or not best.converged:
         options = Options(violation, schedule.max_epochs * len(kept) - steps)
-        point = solve_dual(CachedKernel(Linear(), rows, _CACHE), dual, options, start=beta, on_round=told)
+        point = solve_dual(CachedKernel(Linear(), rows, _CACHE), dual, options, start=beta, on_round=on_round)
         beta, violation, steps = point.beta, violation / 10, steps + point.steps
         best = judged(point)
         if not point.converged or violation < 1e-12:

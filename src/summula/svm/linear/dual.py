@@ -43,26 +43,26 @@ class DualRows(NamedTuple):
         return cls(np.zeros(0, np.int64), np.zeros(0))
 
     @classmethod
-    def of(cls, problem: LinearProblem, y: Array, f: Array, told: Array, beta: Array) -> DualRows:
-        """Those of beta that differ from what the slopes have told, and those next to a kink."""
+    def of(cls, problem: LinearProblem, y: Array, f: Array, from_slopes: Array, beta: Array) -> DualRows:
+        """Return the entries of beta that differ from those given by the slopes, and those next to a kink."""
         away = 1.0 - y * f if problem.positive >= 0 else np.abs(y - f) - problem.epsilon
         near = np.abs(away) <= _ON_KINK * (1.0 + np.abs(f))
-        rows = np.flatnonzero((beta != told) | (near & (not problem.is_squared)))
+        rows = np.flatnonzero((beta != from_slopes) | (near & (not problem.is_squared)))
         return cls(rows.astype(np.int64), beta[rows])
 
     def numbered(self, numbers: Array) -> DualRows:
         """The same rows by their numbers in a larger table."""
         return DualRows(numbers[self.rows].astype(np.int64), self.beta)
 
-    def applied(self, told: Array) -> Array:
+    def applied(self, from_slopes: Array) -> Array:
         """beta of all rows."""
-        beta = told.copy()
+        beta = from_slopes.copy()
         beta[self.rows] = self.beta
         return beta
 
 
 class DualSides(NamedTuple):
-    """Of the negative and the positive part of beta: sum, sum y beta - eps |beta|, sum D beta^2, and Z'beta."""
+    """Sums for the negative and the positive part of beta: beta, y beta - eps |beta|, D beta^2, and Z'beta."""
 
     total: Array  # (2,)
     linear: Array  # (2,)

@@ -97,7 +97,7 @@ class _Step(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """What the kernels of one step hand over to each other: see `interior_point_kernels.py`."""
+    """Arrays shared by the kernels of one step: see `interior_point_kernels.py`."""
 
     wide: Array  # (4, sides * n): the inverse of D, two rests, g
     rows: Array  # (3, n): weight, theta, and the change of the scores

@@ -129,7 +129,7 @@ class LinearMachine(Estimator):
             warn(
                 f"{type(self).__name__} failed to converge, increase the number of iterations: after {self.n_iter_} "
                 f"(max_iter={self.max_iter}) the gap is {self.certificate_.gap:.3g} of {self.certificate_.primal:.6g}, "
-                f"and tol={self.tol:g} of it is asked for.",
+                f"and tol={self.tol:g} of it is required.",
                 ConvergenceWarning,
             )
 
@@ -152,18 +152,18 @@ class LinearMachine(Estimator):
             return _Fitted(np.zeros(run.source.n_features + (problem.column != 0.0)), np.inf, np.inf, 0, False)
         run.keep_rows()
 
-        def told(x: Array) -> None:
+        def on_step(x: Array) -> None:
             run.offer(lambda: offer(_Fitted(x, *judge(run.leading(run.source.n_rows), problem, x), 0, False)))
 
         most = min(max(self.max_iter, 1), 200)
         if problem.penalty == "l1":
-            found = minimise_sparse(run, problem, self.tol, most, told)
+            found = minimise_sparse(run, problem, self.tol, most, on_step)
             return _Fitted(found.x, found.value, found.gap, found.n_steps, found.converged)
-        found = minimise(run, problem, 1e-4 * self.tol, most, told)
+        found = minimise(run, problem, 1e-4 * self.tol, most, on_step)
         primal, gap = judge(run, problem, found.x)
         while gap > self.tol * primal and found.converged and found.gap > 0.0 and found.n_steps:
             # The decrement says less than the gap where columns are long: go on from there.
-            found = minimise(run, problem, 1e-4 * found.gap / primal, most, told, start=found.x)
+            found = minimise(run, problem, 1e-4 * found.gap / primal, most, on_step, start=found.x)
             before, (primal, gap) = gap, judge(run, problem, found.x)
             if gap > before / 2:
                 break
@@ -172,12 +172,12 @@ class LinearMachine(Estimator):
     def _by_interior_point(self, run: Run, problem: LinearProblem, offer: Callable[[_Fitted], None]) -> _Fitted:
         chunk, y, weight = _read(run, problem)
 
-        def told(judged: Callable[[], CoordinateFit]) -> bool:
+        def on_step(judged: Callable[[], CoordinateFit]) -> bool:
             run.offer(lambda: offer(_with_dual(judged())))
             return run.step("interior-point step")
 
         most = min(max(self.max_iter, 1), 200)
-        fit = by_interior_point(chunk, y, weight, problem, tolerance=self.tol, max_steps=most, on_step=told)
+        fit = by_interior_point(chunk, y, weight, problem, tolerance=self.tol, max_steps=most, on_step=on_step)
         return _with_dual(fit)._replace(is_confirmed=bool((weight > 0).all()))
 
     def _by_coordinates(self, run: Run, problem: LinearProblem, offer: Callable[[_Fitted], None]) -> _Fitted:
@@ -185,13 +185,13 @@ class LinearMachine(Estimator):
         Z = rows_in_memory(chunk, problem.column)
         seed = int(check_random_state(_legacy(self.random_state)).randint(2**31))
 
-        def told(judged: Callable[[], CoordinateFit]) -> bool:
+        def on_step(judged: Callable[[], CoordinateFit]) -> bool:
             run.offer(lambda: offer(_with_dual(judged())))
             return run.step("epoch")
 
         kinked = problem.is_free and not problem.is_squared
         descend = by_columns if problem.penalty == "l1" else by_pairs if kinked else by_rows
-        return _with_dual(descend(Z, y, weight, problem, Schedule(self.tol, max(self.max_iter, 1), seed, told)))
+        return _with_dual(descend(Z, y, weight, problem, Schedule(self.tol, max(self.max_iter, 1), seed, on_step)))
 
     def _name(self, fits: list[_Fitted], problems: list[LinearProblem], run: Run) -> None:
         column, dtype = self._column(), run.source.dtype
@@ -222,7 +222,7 @@ def _with_dual(fit: CoordinateFit) -> _Fitted:
 
 
 def _read(run: Run, problem: LinearProblem) -> tuple[Chunk, Array, Array]:
-    """All rows, their targets and weights; refuses what is not finite."""
+    """Return all rows, their targets and weights; raise an error for values that are not finite."""
     chunk = run.source.chunk(0, run.source.n_rows)
     y, weight = targets_and_weights(problem, chunk)
     values: Any = chunk.X.data if chunk.is_sparse else chunk.X

@@ -143,10 +143,10 @@ def _solve(
             run.raise_if_not_finite()
         return Local(value, sums.slope + penalised * x, H)
 
-    def told(x: Array, here: Local, decrement: float) -> bool:
+    def on_step(x: Array, here: Local, decrement: float) -> bool:
         if offer is not None:
             offer(x)
         return run.step("Newton step")
 
     with one_blas_thread():
-        return newton(evaluate, v, tolerance=tolerance, max_steps=max_steps, on_step=told)
+        return newton(evaluate, v, tolerance=tolerance, max_steps=max_steps, on_step=on_step)

@@ -47,7 +47,7 @@ NUMBER_LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive")
     outside=schema.Real(0.0),
 )
 class LinearProblem(NamedTuple):
-    """Which problem (1).
+    """Definition of the problem (1).
 
     `column` is s, 0 without an intercept; `positive` the code of the class that a score tells from the rest, -1 where
     targets are numbers; `inside` and `outside` are the weights of that class and of the others.

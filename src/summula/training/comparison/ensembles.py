@@ -141,8 +141,8 @@ def _entry(
         weights = greedy_weights(loss, others)
         judged.append(judge.judged(averaged(weights, [own[k] for own in folds]))._replace(left_out=None))
     kind = able[0].candidate.kind
-    said = " + ".join(f"{weight:.2f} {one.name}" for one, weight in members)
-    entry = Entry(Candidate(ENSEMBLE, "", kind), judged=judged, members=members, note=said)
+    formula = " + ".join(f"{weight:.2f} {one.name}" for one, weight in members)
+    entry = Entry(Candidate(ENSEMBLE, "", kind), judged=judged, members=members, note=formula)
     entry.seconds = [sum(one.seconds[k] for one, _ in members) for k in range(len(judged))]
     entry.spent = [sum(one.spent[k] for one, _ in members) for k in range(len(judged))]
     return entry

@@ -134,7 +134,7 @@ def ranked(entries: list[Entry], metric: Metric, whole: int, interrupted: bool) 
         if interrupted:
             raise KeyboardInterrupt
         why = "; ".join(f"{entry.name}: {entry.note}" for entry in entries if entry.note)
-        raise DataError(f"No candidate could be fitted ({why}); look at the table with `summula inspect`.")
+        raise DataError(f"No candidate could be fitted ({why}); check the table with `summula inspect`.")
     rest = [entry for entry in entries if entry not in finished]
     for entry in rest:
         entry.note = entry.note or "not finished"

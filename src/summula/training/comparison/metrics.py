@@ -83,7 +83,7 @@ class Metric:
 
     @property
     def title(self) -> str:
-        """What it is called in headings."""
+        """Name in headings."""
         return _TITLES.get(self.name, self.name.replace("_", " "))
 
     def shown(self, risk: float) -> float:
@@ -107,8 +107,8 @@ def _errors(y: Array, output: Array) -> Array:
 
 
 def _log_losses(y: Array, p: Array) -> Array:
-    said = np.where(y < 0, 0.0, p[np.arange(len(y)), np.maximum(y, 0)])
-    return np.asarray(-np.log(np.maximum(said, _TINY)))
+    likelihood = np.where(y < 0, 0.0, p[np.arange(len(y)), np.maximum(y, 0)])
+    return np.asarray(-np.log(np.maximum(likelihood, _TINY)))
 
 
 def _absolute(y: Array, output: Array) -> Array:

@@ -135,7 +135,7 @@ def compare_candidates(
         interrupted = True
     for entry in entries:
         if whole > len(entry.judged) > 0 and not entry.failed:
-            entry.note = entry.note or "clearly behind: not in later folds, for time"
+            entry.note = entry.note or "clearly behind: later folds skipped to save time"
     return ranked(entries, metric, whole, interrupted)
 
 
@@ -201,7 +201,7 @@ def _first_fit(entry: Entry, fold: Round, budget: Budget, entries: list[Entry], 
     entry.rows = rows if rows < n else None
     _fit(entry, fold, max(min(_SLACK * share, left), least), rows, budget, debug)
     if entry.rows is not None and not entry.failed:
-        entry.note = entry.note or f"fitted on {rows:,} of {n:,} rows, for time or memory"
+        entry.note = entry.note or f"fitted on {rows:,} of {n:,} rows, because of limited time or memory"
 
 
 def _give_up(entry: Entry) -> None:
@@ -332,7 +332,7 @@ def last_fit(
     if not any(model is None for model in models):
         return models[0] if average is None or not best.members else average(best, models)
     best.note = f"{best.note}; " if best.note else ""
-    best.note += "the model of the first fold stands, for time"
+    best.note += "model of the first fold, because of the time limit"
     return best.model
 
 

@@ -64,15 +64,15 @@ def _from_array(costs: Any, names: list[str]) -> Costs:
 
 def _from_mapping(costs: Mapping[Any, Any], names: list[str]) -> Costs:
     given = {
-        str(said): {str(true): cost for true, cost in row.items()} if isinstance(row, Mapping) else {}
-        for said, row in costs.items()
+        str(predicted): {str(true): cost for true, cost in row.items()} if isinstance(row, Mapping) else {}
+        for predicted, row in costs.items()
     }
     if sorted(given) != sorted(names) or any(sorted(row) != sorted(names) for row in given.values()):
         raise DataError(
             f"The costs need an entry for each predicted class ({', '.join(names)}), with a cost for each true class "
             "in turn: {predicted: {true: cost}}."
         )
-    return np.array([[float(given[said][true]) for true in names] for said in names])
+    return np.array([[float(given[predicted][true]) for true in names] for predicted in names])
 
 
 def _from_file(path: str, names: list[str]) -> Costs:

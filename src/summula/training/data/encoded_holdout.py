@@ -18,7 +18,7 @@ _KEPT_CELLS = 4_000_000  # encoded numbers that are kept for the report
 
 
 class EncodedHoldout:
-    """The first held-out rows; each encoding is computed when it is first asked for.
+    """The first held-out rows; each encoding is computed when first requested.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def _spelled(sums: ColumnSums) -> Any:
 
 
 def _others(sums: ColumnSums) -> float:
-    """How many values of a column of text that is read as numbers are none."""
+    """Count the values that are not numbers in a text column read as numbers."""
     found = sums.spelled.chosen()
     return 0.0 if found is None else found.others
 
@@ -76,12 +76,12 @@ def _others(sums: ColumnSums) -> float:
 def _spelled_words(sums: ColumnSums) -> str:
     found = sums.spelled.chosen()
     assert found is not None, "the plan says that there are numbers"
-    said = f"text such as {found.numbers.first[1]!r}, read as numbers"
+    description = f"text such as {found.numbers.first[1]!r}, read as numbers"
     if not found.others:
-        return said
+        return description
     if found.others == 1:
-        return f"{said}; 1 other value, {found.odd!r}, counts as missing"
-    return f"{said}; {found.others:,.0f} other values, {found.odd!r} first, count as missing"
+        return f"{description}; 1 other value, {found.odd!r}, is treated as missing"
+    return f"{description}; {found.others:,.0f} other values, {found.odd!r} first, are treated as missing"
 
 
 def _day(days: float, kind: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Which rows are held out, and which fold each of the others is in.
+"""Assignment of rows to the hold-out and to folds.
 
 Rows are drawn by hashes of (seed, row), so that the split does not depend on how the table is read:
 
@@ -51,12 +51,12 @@ class Split(NamedTuple):
 
     @property
     def training(self) -> NDArray[np.bool_]:
-        """Which rows are fitted on."""
+        """Mask of the training rows."""
         return np.asarray(self.folds >= 0)
 
     @property
     def held_out(self) -> NDArray[np.bool_]:
-        """Which rows are set aside."""
+        """Mask of the held-out rows."""
         return np.asarray(self.folds == HELD_OUT)
 
 

@@ -38,7 +38,7 @@ class Task(NamedTuple):
 
     kind: str  # "classes" or "numbers"
     counts: bool
-    said: str
+    reason: str
 
 
 def check_target(columns: list[str], target: str) -> None:
@@ -77,12 +77,12 @@ class SpelledTarget(NamedTuple):
 
     def remark(self, target: str) -> str:
         """Remark for the user."""
-        said = f"The target {target!r} is text such as {self.example!r}, read as numbers"
+        description = f"The target {target!r} is text such as {self.example!r}, read as numbers"
         if not self.n_odd:
-            return f"{said}."
+            return f"{description}."
         if self.n_odd == 1:
-            return f"{said}; 1 other value, {self.odd!r}, counts as missing."
-        return f"{said}; {self.n_odd:,} other values, {self.odd!r} first, count as missing."
+            return f"{description}; 1 other value, {self.odd!r}, is treated as missing."
+        return f"{description}; {self.n_odd:,} other values, {self.odd!r} first, are treated as missing."
 
 
 def distinct_texts(values: Array) -> tuple[list[str], NDArray[np.intp]]:
@@ -90,11 +90,11 @@ def distinct_texts(values: Array) -> tuple[list[str], NDArray[np.intp]]:
 
     (An array of text of one width would need memory for the longest text in every row.)
     """
-    seen: dict[str, int] = {}
-    codes = np.array([seen.setdefault(str(value), len(seen)) for value in values.tolist()], np.intp)
-    words = sorted(seen)
+    codes_by_word: dict[str, int] = {}
+    codes = np.array([codes_by_word.setdefault(str(value), len(codes_by_word)) for value in values.tolist()], np.intp)
+    words = sorted(codes_by_word)
     rank = np.empty(len(words), np.intp)
-    rank[[seen[word] for word in words]] = np.arange(len(words))
+    rank[[codes_by_word[word] for word in words]] = np.arange(len(words))
     return words, rank[codes]
 
 
@@ -132,13 +132,13 @@ def _variants_remark(values: Array, target: str) -> str:
     """A remark on classes that differ only in upper and lower case or in spaces; empty where there are none."""
     if values.dtype.kind != "O":
         return ""
-    seen: dict[str, str] = {}
+    spellings: dict[str, str] = {}
     for word in distinct_texts(values)[0]:
-        other = seen.setdefault(" ".join(word.casefold().split()), word)
+        other = spellings.setdefault(" ".join(word.casefold().split()), word)
         if other != word:
             return (
                 f"{target!r} has the classes {other!r} and {word!r}, which differ only in case or spaces and are taken "
-                "as different: write them alike if they mean the same."
+                "as different: spell them alike if they mean the same."
             )
     return ""
 

@@ -129,7 +129,7 @@ def _pairwise(X: Array) -> Array:
 
 
 def _missing(result: TrainingResult) -> list[Item]:
-    """Where values are missing: blocks of rows in their order, by column."""
+    """Map of missing values: blocks of rows in their order, by column."""
     sums = {name: one.missing / one.rows for name, one in result._sums.items() if one.missing}
     table = result._sample.X
     names = sorted((name for name in sums if name in table.column_names), key=lambda name: -sums[name])

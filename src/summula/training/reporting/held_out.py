@@ -90,47 +90,47 @@ def _by_threshold(result: TrainingResult, positive: Array, p: Array) -> list[Ite
     drawn = [Line("precision", thresholds, precision), Line("recall", thresholds, recall), Line("F1", thresholds, f1)]
     mark = 0.5 if used is None else used
     by_costs = result.model.costs is not None
-    said = (
+    caption = (
         "Costs decide instead of a threshold." if by_costs else f"The dashed line is the threshold in use, {mark:.3g}."
     )
     label = np.asarray(result.model.classes_)[1]
     drawing = lines(drawn, f"probability of {label}", "", (0.0, 1.0), mark=None if by_costs else mark)
-    return [Figure("By threshold", drawing, f"Precision, recall and F1 of {label}. {said}")]
+    return [Figure("By threshold", drawing, f"Precision, recall and F1 of {label}. {caption}")]
 
 
 def _calibration(labels: Array, answers: Array, p: Array) -> Figure:
     """Predicted probabilities against observed frequencies, in groups of equal size."""
     if len(labels) == 2:
-        said, true, name = p[:, 1], answers == labels[1], f"probability of {labels[1]}"
+        score, true, name = p[:, 1], answers == labels[1], f"probability of {labels[1]}"
     else:
-        said, true, name = p.max(axis=1), labels[p.argmax(axis=1)] == answers, "probability of the likeliest class"
-    groups = np.array_split(np.argsort(said, kind="stable"), min(10, max(1, len(said) // 10)))
-    x = np.array([said[group].mean() for group in groups])
+        score, true, name = p.max(axis=1), labels[p.argmax(axis=1)] == answers, "probability of the likeliest class"
+    groups = np.array_split(np.argsort(score, kind="stable"), min(10, max(1, len(score) // 10)))
+    x = np.array([score[group].mean() for group in groups])
     y = np.array([true[group].mean() for group in groups])
     drawing = lines([Line("groups", x, y)], name, "observed frequency", (0.0, 1.0), diagonal=True, dots=True)
     return Figure("Calibration", drawing, "Groups of equal size; on the diagonal, probabilities match frequencies.")
 
 
 def _confusions(answers: Array, predicted: Array) -> list[Item]:
-    said = sorted({*map(str, answers.tolist()), *map(str, predicted.tolist())})
-    places = {name: place for place, name in enumerate(said)}
+    names = sorted({*map(str, answers.tolist()), *map(str, predicted.tolist())})
+    places = {name: place for place, name in enumerate(names)}
     true, taken = ([places[str(one)] for one in labels.tolist()] for labels in (answers, predicted))
-    counts = np.zeros((len(said), len(said)), int)
+    counts = np.zeros((len(names), len(names)), int)
     np.add.at(counts, (true, taken), 1)
     items: list[Item] = []
-    if len(said) <= _MATRIX_CLASSES:
+    if len(names) <= _MATRIX_CLASSES:
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         drawing = matrix(
-            shares, said, said, "confusion matrix",
+            shares, names, names, "confusion matrix",
             texts=[[f"{count:,}" for count in row] for row in counts.tolist()], titles=("true", "predicted"),
         )  # fmt: skip
         items.append(Figure("Confusion matrix", drawing, "Numbers of rows; the shade is the share of the true class."))
     else:
-        rows = [[name, *counts[k].tolist()] for k, name in enumerate(said)]
-        items.append(Table("Confusion matrix", ["true, by predicted", *said], rows))
+        rows = [[name, *counts[k].tolist()] for k, name in enumerate(names)]
+        items.append(Table("Confusion matrix", ["true, by predicted", *names], rows))
     hits, of_class, as_class = counts.diagonal(), counts.sum(axis=1), counts.sum(axis=0)
     rows = []
-    for k, name in enumerate(said):
+    for k, name in enumerate(names):
         precision = hits[k] / as_class[k] if as_class[k] else float("nan")
         recall = hits[k] / of_class[k] if of_class[k] else float("nan")
         f1 = 2.0 * hits[k] / (of_class[k] + as_class[k])

@@ -134,12 +134,12 @@ class Explanation:
                     [str(one) for one in found.values], found.output[:, shown[0]].tolist(), found.name, box=SMALL
                 )
             x, ticks = np.arange(float(len(found.values))), level_ticks([str(one) for one in found.values], SMALL)
-            room = (-0.5, len(found.values) - 0.5)
+            x_range = (-0.5, len(found.values) - 0.5)
         else:
-            x, room = np.array(found.values), None
+            x, x_range = np.array(found.values), None
             ticks = date_ticks(float(x.min()), float(x.max()), SMALL) if found.kind == "date" else None
         drawn = [Line(str(classes[k]), x, found.output[:, k]) for k in shown]
-        return lines(drawn, found.name, "", x_range=room, ticks=ticks, box=SMALL, dots=found.kind != "number")
+        return lines(drawn, found.name, "", x_range=x_range, ticks=ticks, box=SMALL, dots=found.kind != "number")
 
     def _output_name(self) -> str:
         result = self.result
@@ -195,12 +195,12 @@ class Explanation:
                 name = f"{clipped(name, _LABEL - 3 - len(value))} = {value}"
             names.append(name)
         if self.result._task.kind == "numbers":
-            said = f"predicted {cell(float(found.output))}, true {cell(float(self.y[row]))}"
+            outcome = f"predicted {cell(float(found.output))}, true {cell(float(self.y[row]))}"
         else:
             label = np.asarray(self.result.model.classes_)[out]
-            said = f"P({label}) = {found.output:.3f}, true {self.y[row]}"
+            outcome = f"P({label}) = {found.output:.3f}, true {self.y[row]}"
         drawing = waterfall(names, found.values, found.base, f"contributions, {why}", box=SMALL)
-        return Figure(f"{why.capitalize()}: {said}", drawing)
+        return Figure(f"{why.capitalize()}: {outcome}", drawing)
 
 
 def _value_text(value: Any) -> str:

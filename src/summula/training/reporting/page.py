@@ -65,11 +65,11 @@ def _range_note(result: TrainingResult) -> str:
     certificate = result.certificate
     bounds = f"Mean loss: observed {cell(certificate.estimate)}, true value from {cell(certificate.lower)} to"
     loss = "share of errors" if certificate.loss == "zero_one" else certificate.loss
-    said = f"{bounds} {cell(certificate.upper)} ({loss}; {certificate.method})."
+    sentence = f"{bounds} {cell(certificate.upper)} ({loss}; {certificate.method})."
     if result.model.prediction_range is None:
-        return said
+        return sentence
     low, high = result.model.prediction_range
-    return f"{said} Predictions are clipped to the range {cell(low)} to {cell(high)}."
+    return f"{sentence} Predictions are clipped to the range {cell(low)} to {cell(high)}."
 
 
 def _leaderboard(result: TrainingResult) -> list[Item]:
@@ -86,7 +86,7 @@ def _leaderboard(result: TrainingResult) -> list[Item]:
     )
     rounds = result._board.rounds
     folds = f"Mean over the same {rounds} cross-validation folds, with the lowest and the highest fold."
-    folds = folds if rounds > 1 else "Of one cross-validation fold; there was no time for more."
+    folds = folds if rounds > 1 else "Score of one cross-validation fold, because of the time limit."
     items: list[Item] = [Figure(f"Compared by {title} ({better} is better)", drawing, folds)]
     held = [row for row in rows if row["2.5 %"] == row["2.5 %"]]
     if held:
@@ -100,7 +100,7 @@ def _leaderboard(result: TrainingResult) -> list[Item]:
         items.append(Figure(f"Held-out {title}", drawing, "With 95 % bootstrap intervals; not used to choose."))
     stopped = " Stopped by Ctrl-C before the end." if result._board.interrupted else ""
     files = " Rows were read from files, their folds drawn by hashes of row numbers." if result._streamed else ""
-    note = "Compared on training rows only; cross-validation scores choose a model, and guarantee nothing."
+    note = "Compared on training rows only; cross-validation scores select a model, and are no guarantee."
     note += files + stopped
     return [*items, Table("", list(rows[0]), [list(row.values()) for row in rows], note)]
 

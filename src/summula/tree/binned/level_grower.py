@@ -15,10 +15,10 @@ from summula.tree.binned.level_kernels import (
     SPLITTABLE,
     UNDECIDED,
     add_rows,
+    decide_splits,
     divide,
     draw_columns,
     replay,
-    settle,
 )
 from summula.tree.binned.records import BINS, NODE, SLOT, BinnedTable, LevelWork, Scratch, TreeRows, cell_width
 from summula.tree.binned.scan_kernels import bind_kernels
@@ -90,7 +90,7 @@ class LevelTree:
     # -------------------------------------------------------------------------------------------- what a pass looks at
 
     def plan(self, memory: int, most: int) -> int:
-        """Choose the nodes that the next pass looks at; return the bytes that they take.
+        """Choose the nodes that the next pass processes; return their memory in bytes.
 
         Parameters
         ----------
@@ -160,12 +160,12 @@ class LevelTree:
 
     # --------------------------------------------------------------------------------------------------- after a pass
 
-    def settle(self, check: Callable[[], None]) -> None:
+    def end_pass(self, check: Callable[[], None]) -> None:
         """Divide the nodes that the pass has looked at, or finish what is below them."""
         work = self.work
         assert work is not None
         bind_kernels(self.state, self.table, self.outputs)
-        settle(self.table, self.nodes, self.sums, self.flags, self.kinds, self.left_rows, self.state, work)
+        decide_splits(self.table, self.nodes, self.sums, self.flags, self.kinds, self.left_rows, self.state, work)
         for slot in work.records:
             number = int(slot["node"])
             if slot["is_gathered"]:
@@ -214,11 +214,11 @@ class LevelTree:
         """Make room for more nodes; return the number of the first."""
         first, self.n_nodes = self.n_nodes, self.n_nodes + more
         if self.n_nodes > len(self.nodes):
-            room = 2 * self.n_nodes
+            capacity = 2 * self.n_nodes
             for name in ("nodes", "sums", "kinds", "left_rows"):
-                setattr(self, name, _enlarged(getattr(self, name), room))
+                setattr(self, name, _enlarged(getattr(self, name), capacity))
             if self.table.is_categorical.any():
-                self.flags = _enlarged(self.flags, room)
+                self.flags = _enlarged(self.flags, capacity)
         return first
 
     def _divide(self, numbers: Array) -> None:
@@ -247,8 +247,8 @@ class LevelTree:
         return None if self.waiting else self._replayed()[1]
 
 
-def _enlarged(array: Array, room: int) -> Array:
-    out = np.zeros((room, *array.shape[1:]), array.dtype)
+def _enlarged(array: Array, capacity: int) -> Array:
+    out = np.zeros((capacity, *array.shape[1:]), array.dtype)
     out[: len(array)] = array
     return out
 
@@ -260,5 +260,5 @@ def warmup() -> None:
     while (grown := tree.finished()) is None:
         tree.plan(2**20, 0)
         tree.add(np.array([[0], [0], [1], [1]], np.uint8), np.array([[0.0, 0.0, 1.0, 1.0]]), np.ones(4))
-        tree.settle(lambda: None)
+        tree.end_pass(lambda: None)
     assert len(grown.nodes) == 3

@@ -1,9 +1,10 @@
-"""Trees on bins from rows that come in blocks: a pass over the rows looks at many nodes at once.
+"""Trees on bins from rows that come in blocks: a pass over the rows processes many nodes at once.
 
 `add_rows` sends the rows of a block down the tree as it is so far and adds them to the nodes that the pass looks at:
-to the sums by bin of the columns drawn, or, where a node is to be finished in memory, to a copy of its rows. `settle`
-finds the best splits of nodes from these sums. Rows are added in ascending order, as in `grow_kernels`, and random
-numbers of a node are functions of its path, so that the tree has the bits of one grown from all rows in memory.
+to the sums by bin of the columns drawn, or, where a node is to be finished in memory, to a copy of its rows.
+`decide_splits` finds the best splits of nodes from these sums. Rows are added in ascending order, as in
+`grow_kernels`, and random numbers of a node are functions of its path, so that the tree has the bits of one grown from
+all rows in memory.
 `replay` numbers the nodes in the order in which `grow_kernels` would have made them.
 """
 
@@ -29,7 +30,7 @@ from summula.tree.exact.records import ENTROPY
 from summula.tree.growing.node_sums import add_row
 from summula.tree.growing.open_nodes import next_open
 
-__all__ = ["LEAF", "SPLITTABLE", "UNDECIDED", "add_rows", "divide", "draw_columns", "replay", "settle"]
+__all__ = ["LEAF", "SPLITTABLE", "UNDECIDED", "add_rows", "decide_splits", "divide", "draw_columns", "replay"]
 
 UNDECIDED, LEAF, SPLITTABLE = 0, 1, 2  # state of a node without children
 
@@ -143,8 +144,10 @@ def _is_pure(node: Any, differs: int, criterion: int) -> bool:
 
 
 @non_allocating_kernel
-def settle(table: Any, nodes: Any, sums: Any, flags: Any, kinds: Any, left_rows: Any, state: Any, work: Any) -> None:
-    """Decide, after a pass, which of the nodes looked at may be split, and how; `left_rows` gets the rows on the left.
+def decide_splits(
+    table: Any, nodes: Any, sums: Any, flags: Any, kinds: Any, left_rows: Any, state: Any, work: Any
+) -> None:
+    """Decide, after a pass, which of the processed nodes are split, and how; `left_rows` gets the rows on the left.
 
     A node all of whose columns so far are constant stays undecided: further ones follow in another pass.
     """

@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 
 class Categories(Factors):
-    """Which columns hold categories, and the texts of those that hold text.
+    """Return the categorical columns, and the texts of those that hold text.
 
     Parameters
     ----------

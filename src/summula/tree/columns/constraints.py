@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 def categorical_mask(given: Any, d: int, names: Sequence[str] | None, found: Sequence[str]) -> Array:
-    """Which columns hold categories.
+    """Return the mask of categorical columns.
 
     given : the parameter `categorical_features`.
     found : the columns that frames call categorical, or that hold text.

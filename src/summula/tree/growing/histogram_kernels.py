@@ -49,7 +49,7 @@ _AHEAD = 24  # rows prefetched
 
 
 class Packing(NamedTuple):
-    """Where the three parts of a packed integer are: p >> top, (p >> shift) & hessian_mask and p & count_mask."""
+    """Bit layout of a packed integer: p >> top, (p >> shift) & hessian_mask and p & count_mask."""
 
     top: int
     shift: int

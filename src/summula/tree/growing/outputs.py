@@ -1,4 +1,4 @@
-"""What a tree predicts: one or several targets, each of them a number or one of some classes."""
+"""Outputs of a tree: one or several targets, each of them a number or one of some classes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Outputs:
 
     @property
     def starts(self) -> Array:
-        """Where the values of each target start, and the number of values."""
+        """Offsets of the values of each target, and the number of values."""
         return np.concatenate([[0], np.cumsum(self.n_classes or (1,) * self.n_outputs)])
 
     def split(self, values: Array) -> list[Array]:

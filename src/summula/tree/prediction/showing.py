@@ -152,7 +152,7 @@ def _laid_out(model: Any, lowest: int) -> _Layout:
 
 
 def _readable_depth(nodes: Any, depth: Any) -> int:
-    """Return the number of levels that have at most so many nodes side by side that their texts can be read."""
+    """Return the largest depth at which the texts of the nodes side by side remain readable."""
     lowest = 1
     while lowest < depth.max() and ((nodes.column < 0) & (depth <= lowest + 1) | (depth == lowest + 1)).sum() <= _MOST:
         lowest += 1
@@ -163,10 +163,10 @@ def _places(nodes: Any, is_end: Any) -> Any:
     """Return the horizontal place of every node that is drawn."""
     place, found, stack = np.zeros(len(is_end)), 0, [(0, False)]
     while stack:
-        node, seen = stack.pop()
+        node, expanded = stack.pop()
         if is_end[node]:
             place[node], found = found, found + 1
-        elif seen:
+        elif expanded:
             place[node] = place[nodes.child[node] : nodes.child[node] + 2].mean()
         else:
             child = int(nodes.child[node])

@@ -174,7 +174,7 @@ def write_addresses(addresses: NDArray[np.uint64], step: int, shift: Array, out:
 
 
 def column_addresses(columns: Any, dtype: Any = np.float64) -> tuple[NDArray[np.uint64] | None, int]:
-    """Where columns of a dtype start, and how many bytes lie between their rows.
+    """Return the addresses of columns of a dtype, and the strides of their rows in bytes.
 
     None for columns of other dtypes, for rows in C order, and before the kernels that take addresses are loaded.
     """

@@ -130,7 +130,7 @@ _ROWS = 2_048  # whose four sums stay in the second-level cache; fewer would be 
 
 @kernel
 def column_addresses(array: int, places: Any, out: Any) -> bool:
-    """Where columns of doubles of a batch start; False if one of them has a gap.
+    """Write the addresses of the double columns of a batch; return False if one is not contiguous.
 
     array : the address of the batch as an ArrowArray.
     places : which columns.

@@ -1,4 +1,4 @@
-"""Columns of Arrow batches: arrays of NumPy made when they are asked for, or the addresses where doubles start.
+"""Columns of Arrow batches: NumPy arrays created on request, or the addresses where doubles start.
 
 A batch of a hundred columns is read some thousand times in a fit. To make an array of each column costs Python more
 than copying their numbers costs the kernel that does it, so columns of plain doubles are found by their addresses:
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 class Layout(NamedTuple):
-    """Where the columns asked for are in a batch, their names, and how many of the first ones are plain doubles."""
+    """Positions of the requested columns in a batch, their names, and how many of the first ones are plain doubles."""
 
     places: NDArray[np.int64]
     names: tuple[str, ...]
@@ -61,7 +61,7 @@ class ArrowColumns(Sequence[Array]):
         return self._made[j]
 
     def addresses(self, count: int) -> NDArray[np.uint64] | None:
-        """Where the first columns start in memory; None unless they are doubles without a gap."""
+        """Memory addresses of the first columns; None unless they are contiguous doubles."""
         if count > self._layout.doubles:
             return None
         from summula.core.data.layout.column_kernels import column_addresses

@@ -122,15 +122,15 @@ class CsvTable(Table):
 
     def _located(self, error: BaseException, row: int) -> DataError:
         """Translate pyarrow's error about a row of a block to the line of the file; `row` is the first of the block."""
-        said = first_words(error)
-        if "UTF8" in said:
+        message = first_words(error)
+        if "UTF8" in message:
             return DataError(
-                f"{self._shown} holds bytes of another encoding than UTF-8 after line {row + 1}; name it with "
-                "--encoding (encoding= in Python), such as latin-1."
+                f"{self._shown} contains bytes that are not UTF-8 after line {row + 1}; specify the encoding "
+                "with --encoding (encoding= in Python), such as latin-1."
             )
-        found = re.search(r"Row #(\d+): (.*)", said)
+        found = re.search(r"Row #(\d+): (.*)", message)
         if found is None:
-            return DataError(f"{self._shown}, after line {row + 1}: {said}.")
+            return DataError(f"{self._shown}, after line {row + 1}: {message}.")
         line, what = row + int(found.group(1)) + self.dialect.header, found.group(2)
         if fields := re.match(r"Expected (\d+) columns, got (\d+)", what):
             wanted, got = fields.groups()
@@ -138,7 +138,7 @@ class CsvTable(Table):
                 f"Line {line} of {self._shown} has {got} field{'' if got == '1' else 's'} and the header {wanted}; "
                 "fix or remove it."
             )
-        column, value = re.search(r"CSV column #(\d+)", said), re.search(r"invalid value ('.*')", what)
+        column, value = re.search(r"CSV column #(\d+)", message), re.search(r"invalid value ('.*')", what)
         if column and value:
             name = list(self._types.read)[int(column.group(1))]
             return DataError(

@@ -59,7 +59,7 @@ def _duckdb_rows(path: str, query: str | None) -> Iterator[Any]:
             wanted = query if query is not None else _only_table(connection, path)
             relation = connection.sql(_select(wanted))
             if relation is None:
-                raise DataError(f"The query {wanted!r} gives no rows; give a SELECT.")
+                raise DataError(f"The query {wanted!r} returns no rows; pass a SELECT statement.")
             reader = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_arrow_reader
             yield reader(_BATCH_ROWS)
     except duckdb.Error as error:
@@ -82,7 +82,7 @@ def _only_table(connection: Any, path: str) -> str:
     if len(names) == 1:
         return f'"{names[0]}"'
     found = f"the tables {', '.join(map(repr, names[:10]))}" if names else "no table"
-    raise DataError(f"{path} has {found}; say which with --query NAME (query= in Python), or give SQL.")
+    raise DataError(f"{path} has {found}; specify one with --query NAME (query= in Python), or pass SQL.")
 
 
 @contextmanager
@@ -97,7 +97,9 @@ def _postgresql_rows(address: str, query: str | None) -> Iterator[Any]:
 
     shown = without_password(address)
     if query is None:
-        raise DataError(f"{shown} is a database; say what to read with --query (query= in Python): a table, or SQL.")
+        raise DataError(
+            f"{shown} is a database; specify what to read with --query (query= in Python): a table, or SQL."
+        )
     try:
         with dbapi.connect(address) as connection, connection.cursor() as cursor:
             cursor.execute(_select(query))

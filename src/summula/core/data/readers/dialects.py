@@ -61,8 +61,8 @@ class Dialect(NamedTuple):
         """Whether line feeds are ends of rows, and nothing else is."""
         return not (self.breaks or self.blanks or self.returns)
 
-    def said(self, usual: str = ",") -> list[str]:
-        """Return a description of what is unusual."""
+    def peculiarities(self, usual: str = ",") -> list[str]:
+        """Describe how the text differs from the usual dialect."""
         names = {";": "semicolons between fields", "\t": "tabs between fields", "|": "bars between fields"}
         found = [names[self.delimiter]] if self.delimiter in names and self.delimiter != usual else []
         found += ["decimal commas"] if self.decimal == "," else []
@@ -79,7 +79,7 @@ def dialect_of(text: str, usual: str = ",", header: bool | None = None) -> Diale
     ----------
     text : str
     usual : str
-        The delimiter where nothing tells.
+        The delimiter assumed where the text does not show one.
     header : bool, optional
         Whether the first line holds names; found out when None.
     """
@@ -289,7 +289,7 @@ def whole_rows(file: TextFile) -> bytes:
     while place > 0 and head.count(b'"', 0, place) % 2:  # a break inside quotes
         place = head.rfind(end, 0, place)
     if place <= 0:
-        raise DataError(f"The first row of {file.path} does not end within a megabyte; is a quote left open?")
+        raise DataError(f"The first row of {file.path} does not end within a megabyte; check for an unclosed quote.")
     return head[: place + 1]
 
 
@@ -310,19 +310,21 @@ def _located(error: BaseException, path: str) -> DataError:
     import pyarrow as pa
 
     if isinstance(error, OSError) and not isinstance(error, pa.ArrowInvalid):
-        return DataError(f"The file {path} cannot be read to its end ({error}); it is damaged or cut short.")
-    said = " ".join(str(error).split())
-    row = re.search(r"Row #(\d+): ", said)
+        return DataError(f"The file {path} cannot be read to its end ({error}); it is corrupt or truncated.")
+    message = " ".join(str(error).split())
+    row = re.search(r"Row #(\d+): ", message)
     where = f"Row {row.group(1)} of {path} (the header is row 1)" if row else path
-    if fields := re.search(r"Expected (\d+) columns, got (\d+)", said):
+    if fields := re.search(r"Expected (\d+) columns, got (\d+)", message):
         wanted, got = fields.groups()
         return DataError(
             f"{where} has {got} field{'' if got == '1' else 's'} and the header {wanted}; fix or remove it."
         )
-    if value := re.search(r"invalid value ('.*')", said):
+    if value := re.search(r"invalid value ('.*')", message):
         return DataError(
             f"{where} holds {shortened(value.group(1))} in a column that holds something else above; make it one kind."
         )
-    if "UTF8" in said or isinstance(error, UnicodeDecodeError):
-        return DataError(f"{where} holds bytes of another encoding; name it with --encoding (encoding= in Python).")
-    return DataError(f"{where} cannot be read ({said.rstrip('.')}); fix it, or save it again as CSV in UTF-8.")
+    if "UTF8" in message or isinstance(error, UnicodeDecodeError):
+        return DataError(
+            f"{where} contains bytes of another encoding; specify the encoding with --encoding (encoding= in Python)."
+        )
+    return DataError(f"{where} cannot be read ({message.rstrip('.')}); fix it, or save it again as CSV in UTF-8.")

@@ -46,17 +46,17 @@ def _type(dtype: Any) -> Any:
 
 
 def _located(error: BaseException, path: str) -> DataError:
-    said = " ".join(str(error).split()).removeprefix("JSON parse error: ").rstrip(".")
-    if field := re.search(r"unexpected field(.*)", said):
+    message = " ".join(str(error).split()).removeprefix("JSON parse error: ").rstrip(".")
+    if field := re.search(r"unexpected field(.*)", message):
         return DataError(
             f"{path} has objects with a field that those of the first megabyte do not have{field.group(1)}; give it to "
             "all, as null where it is missing."
         )
-    if change := re.search(r"Column\((.*)\) changed from (\w+) to (\w+)", said):
+    if change := re.search(r"Column\((.*)\) changed from (\w+) to (\w+)", message):
         name, one, other = change.groups()
         return DataError(
             f"Field {name.lstrip('/')!r} of {path} is {one} in some rows and {other} in others; make it one kind."
         )
     return DataError(
-        f"{path} is not JSON with one object per line ({said}); write it so, or save it as CSV or Parquet."
+        f"{path} is not JSON with one object per line ({message}); write it so, or save it as CSV or Parquet."
     )

@@ -109,7 +109,7 @@ def _inside(folder: str) -> list[str]:
     try:
         inside = sorted(n for n in os.listdir(folder) if not n.startswith((".", "_")))
     except PermissionError:
-        raise DataError(f"The folder {folder} may not be read by this user.") from None
+        raise DataError(f"The folder {folder} is not readable by this user.") from None
     if not inside:
         raise DataError(f"The folder {folder} holds no files to scan; give one that does, or a file.")
     return [os.path.join(folder, name) for name in inside]
@@ -119,9 +119,11 @@ def _no_file(path: str) -> DataError:
     folder = os.path.dirname(path) or "."
     if glob.has_magic(path):
         where = "" if os.path.isdir(folder) or glob.has_magic(folder) else f" (there is no folder {folder})"
-        return DataError(f"No file is called or matches {path}{where}; check the path.")
+        return DataError(f"No file is named or matches {path}{where}; check the path.")
     if "://" in path:
-        return DataError(f"scan reads no addresses such as {without_password(path)}; download it, and give the file.")
+        return DataError(
+            f"scan does not read URLs such as {without_password(path)}; download the file and pass its path."
+        )
     names = os.listdir(folder) if os.path.isdir(folder) else []
     near = _similar(os.path.basename(path), names)
     where = "" if os.path.isdir(folder) else f" (there is no folder {folder})"
@@ -146,11 +148,11 @@ def open_table(path: str, reading: Reading = Reading()) -> Table:  # noqa: B008 
                 return _rewritten(rows, without_password(path))
         return _of_file(path, reading)
     except PermissionError:
-        raise DataError(f"The file {path} may not be read by this user.") from None
+        raise DataError(f"The file {path} is not readable by this user.") from None
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"The file {path} cannot be read; it is damaged or cut short: {first_words(error)}.") from error
+        raise DataError(f"The file {path} cannot be read; it is corrupt or truncated: {first_words(error)}.") from error
 
 
 def _of_file(path: str, reading: Reading) -> Table:
@@ -191,7 +193,9 @@ def _check_not_text(path: str, ending: str) -> None:
         raise DataError(f"The file {path} is empty; write it again.")
     # (What is left of a file cut short at its first bytes may be the name of its format.)
     if len(head) > _LONGEST_MAGIC and all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head):
-        raise DataError(f"{path} is text, not what its ending {ending} says; if it is a CSV file, call it .csv.")
+        raise DataError(
+            f"{path} is a text file despite its extension {ending}; if it is a CSV file, rename it to .csv."
+        )
 
 
 def _unknown_ending(path: str) -> DataError:
@@ -200,14 +204,14 @@ def _unknown_ending(path: str) -> DataError:
     known = ".csv, .tsv, .jsonl, .parquet, .arrow, .npy, .xlsx and others"
     cure = "read it with pandas or polars and give the frame, or save it as Parquet or CSV"
     if path.lower().endswith(".json"):
-        cure = "write one object per line and call it .jsonl"
+        cure = "write one object per line and name the file .jsonl"
     elif path.lower().endswith((".zip", ".7z", ".rar", ".tar", ".tgz")):
-        cure = "unpack it, and give the files in it"
+        cure = "unpack it, and pass the files in it"
     elif path.lower().endswith((".duckdb", ".ddb")):
         cure = f"a DuckDB file is given as duckdb:{path}"
     elif not os.path.splitext(path)[1]:
-        cure = "if it is text, call it .csv"
-    return DataError(f"The ending of {path} is none that scan reads ({known}); {cure}.")
+        cure = "if it is text, rename it to .csv"
+    return DataError(f"scan does not support the file extension of {path} (supported are {known}); {cure}.")
 
 
 def _of_text(file: TextFile, usual: str, header: bool | None, shown: str | None = None) -> Table:
@@ -221,8 +225,8 @@ def _of_text(file: TextFile, usual: str, header: bool | None, shown: str | None 
         text = text[: max(text.rfind("\n"), text.rfind("\r") if "\n" not in text else 0) + 1] or text
     dialect = dialect_of(text, usual, header)
     _check_first_line(text, shown)
-    said = [*file.said(), *dialect.said(usual)]
-    remarks = [f"{shown} is read with {_listed(said)}."] if said else []
+    peculiarities = [*file.peculiarities(), *dialect.peculiarities(usual)]
+    remarks = [f"{shown} is read with {_listed(peculiarities)}."] if peculiarities else []
     if not dialect.header and header is None:
         first = next((cell for cell in text.splitlines()[0].split(dialect.delimiter) if cell.strip()), "")
         remarks.append(
@@ -277,7 +281,7 @@ def _lazily(frame: Any) -> Table:
 def _standard_input(reading: Reading) -> Table:
     """Return the table on standard input, of any format."""
     if sys.stdin is None or sys.stdin.isatty():
-        raise DataError("Nothing comes on standard input; pipe a table to it, as in: cat t.csv | summula inspect -")
+        raise DataError("No data on standard input; pipe a table to it, for example: cat t.csv | summula inspect -")
 
     def copy(folder: str) -> Table:
         path = os.path.join(folder, "input")

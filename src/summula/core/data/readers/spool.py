@@ -1,6 +1,6 @@
 """Streams that can be read once are written to a temporary Arrow file first, which is removed with the scan.
 
-The file grows in the system's temporary folder. Free space is looked at before every batch, so that a full disk is
+The file grows in the system's temporary folder. Free space is checked before every batch, so that a full disk is
 reported before it happens; whatever happens, the file is gone afterwards.
 """
 
@@ -81,7 +81,7 @@ def _batches(reader: Any) -> Iterator[Any]:
         except (OSError, pa.ArrowException) as error:
             if str(error).rstrip().endswith("KeyboardInterrupt"):  # a stream passes on words only
                 raise KeyboardInterrupt from error
-            raise DataError(f"The stream broke off after row {rows}: {first_words(error)}.") from error
+            raise DataError(f"The stream failed after row {rows}: {first_words(error)}.") from error
         yield batch
         rows += batch.num_rows
 
@@ -90,5 +90,5 @@ def _no_room(folder: str) -> DataError:
     free = shutil.disk_usage(folder).free
     return DataError(
         f"The stream does not fit on disk: {free >> 20} MB are free in {folder}; "
-        "make room, set TMPDIR to a larger disk, or scan files instead."
+        "free disk space, set TMPDIR to a larger disk, or scan files instead."
     )

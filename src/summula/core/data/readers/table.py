@@ -121,17 +121,17 @@ class Table(ABC):
         """Rows `start` to `stop` of some columns, a batch at a time."""
         if self._stamp() != self.stamp:
             raise DataError(f"The file {self._shown} changed while it was being read; start again.")
-        seen = start
+        row = start
         try:
             for batch in self._read(start, stop, columns):
-                seen += len(batch[0])
+                row += len(batch[0])
                 yield batch
         except (OSError, ValueError) as error:
             if isinstance(error, DataError):
                 raise
-            raise DataError(f"The file {self._shown} cannot be read near row {seen}: {first_words(error)}.") from error
-        if seen != stop:
-            raise DataError(f"The file {self._shown} ended at row {seen} of {stop}; it is cut short or was changed.")
+            raise DataError(f"The file {self._shown} cannot be read near row {row}: {first_words(error)}.") from error
+        if row != stop:
+            raise DataError(f"The file {self._shown} ended at row {row} of {stop}; it was truncated or changed.")
 
     def in_arrow(self, batch_rows: int) -> Self:
         """Return the table read in batches of a given size, with text as Arrow arrays (coded if it is in the file)."""

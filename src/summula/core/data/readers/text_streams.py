@@ -1,4 +1,4 @@
-"""Bytes of text files as UTF-8: decompressed and transcoded on the way, with the head looked at first.
+"""Bytes of text files as UTF-8: decompressed and transcoded on the way, after inspecting the head.
 
 Compression is known by the first bytes, whatever a file is called. An encoding is known by its byte order mark, or by
 what the bytes can be: UTF-8 where they are valid, UTF-16 where every second one is zero, else Windows-1252 (Latin-1
@@ -17,7 +17,7 @@ __all__ = ["HEAD", "TextFile", "compression_of", "open_text", "other_format"]
 HEAD = 1 << 20  # bytes that are looked at
 
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
-_SAID = {"gzip": "gzip", "zstd": "Zstandard", "bz2": "bzip2"}
+_COMPRESSION_NAMES = {"gzip": "gzip", "zstd": "Zstandard", "bz2": "bzip2"}
 _FORMATS = {
     b"PAR1": ("a Parquet file", ".parquet"),
     b"ARROW1": ("an Arrow file", ".arrow"),
@@ -60,9 +60,9 @@ class TextFile(NamedTuple):
         """Whether the file itself is UTF-8, so that it can be read from any line on."""
         return self.compression is None and self.encoding == "utf-8"
 
-    def said(self) -> list[str]:
-        """Return a description of what is unusual."""
-        found = [f"{_SAID[self.compression]} compression"] if self.compression else []
+    def peculiarities(self) -> list[str]:
+        """Describe the compression and the encoding, where they are not the usual ones."""
+        found = [f"{_COMPRESSION_NAMES[self.compression]} compression"] if self.compression else []
         return (
             found if self.encoding == "utf-8" else [*found, f"the encoding {_NAMES.get(self.encoding, self.encoding)}"]
         )
@@ -102,8 +102,10 @@ def open_text(path: str, encoding: str | None = None) -> TextFile:
     except OSError as error:
         if compression is None:
             raise
-        raise DataError(f"The file {path} cannot be decompressed ({_SAID[compression]}); it is damaged or cut short: "
-                        "get it again.") from error  # fmt: skip
+        raise DataError(
+            f"The file {path} cannot be decompressed ({_COMPRESSION_NAMES[compression]}); it is corrupt or truncated: "
+            "obtain it again."
+        ) from error
     whole = len(raw) <= HEAD
     name = _checked_encoding(encoding) if encoding is not None else _encoding_of(raw[:HEAD], whole, path)
     try:
@@ -139,7 +141,7 @@ def _encoding_of(raw: bytes, whole: bool, path: str) -> str:
         if (pair[::2] if little else pair[1::2]).count(0) < 0.01 * len(pair):
             return "utf-16-le" if little else "utf-16-be"
     if len(raw.translate(None, _CONTROLS)) < (1 - _MOST_CONTROLS) * len(raw) or b"\0" in raw:
-        raise DataError(f"{path} is not a text file (it holds bytes that no text has); give a CSV or Parquet file.")
+        raise DataError(f"{path} is not a text file (it contains bytes that are not text); pass a CSV or Parquet file.")
     try:
         codecs.getincrementaldecoder("utf-8")().decode(raw, whole)
     except UnicodeDecodeError:

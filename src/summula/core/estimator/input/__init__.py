@@ -1,4 +1,4 @@
-"""What estimators are given: rows and targets of any container become a source.
+"""Input of estimators: rows and targets of any container become a source.
 
 Reading order: `validation` (arrays, frames, sparse matrices, names of columns) with `scan_columns` (columns of files)
 and `transformed_scan` (files after a transformer), `finiteness` (missing and infinite values), `tracked_rows` (hashes

@@ -1,4 +1,4 @@
-"""Hashes of the rows a model was fitted to, so that rows it has not seen can be told.
+"""Hashes of the rows a model was fitted to, so that unseen rows can be recognised.
 
     h(row) = M(sum over x_j != 0 of M(bits(x_j) + k_j) + M(target) + M(weight))                                  (1)
 
@@ -77,8 +77,9 @@ def without_rows(kept: Hashes, removed: Hashes, name: str) -> Hashes:
         row, n = int(first[missing].min()), int((wanted - there)[missing].sum())
         rows = "1 of these rows" if n == 1 else f"{n:,} of these rows"
         raise DataError(
-            f"{name} was not fitted to {rows} (the first is row {row}), so it cannot forget them: give rows, targets "
-            "and weights as they were given to fit."
+            f"{name} was not fitted to {rows} (the first is row {row}), so it cannot forget them: pass rows, "
+            "targets and weights "
+            "as they were passed to fit."
         )
     counts[places] -= wanted
     return np.repeat(left, counts)

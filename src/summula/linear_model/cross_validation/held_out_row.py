@@ -1,4 +1,4 @@
-"""A row left out of a source by giving it the weight 0, wherever the rows are."""
+"""A source with one row held out by giving it the weight 0, for leave-one-out cross-validation."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import Source, WrappedSource
 
-__all__ = ["WithoutRow"]
+__all__ = ["HeldOutRowSource"]
 
 
-class WithoutRow(WrappedSource):
-    """A source in which one row has the weight 0."""
+class HeldOutRowSource(WrappedSource):
+    """Source in which one row has the weight 0."""
 
     def __init__(self, base: Source, row: int) -> None:
         super().__init__(base)
@@ -28,9 +28,9 @@ class WithoutRow(WrappedSource):
         """The rows from `start` up to `stop`."""
         return self._reweighted(self.base.chunk(start, stop))
 
-    def only(self, start: int, stop: int) -> WithoutRow:
+    def only(self, start: int, stop: int) -> HeldOutRowSource:
         """The same source holding these rows alone."""
-        return WithoutRow(self.base.only(start, stop), self.row)
+        return HeldOutRowSource(self.base.only(start, stop), self.row)
 
     def _reweighted(self, chunk: Chunk) -> Chunk:
         weight = np.array(chunk.weights, dtype=np.float64)
