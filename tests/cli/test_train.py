@@ -192,7 +192,7 @@ def test_ctrl_c_keeps_what_is_finished(species: Trained, tmp_path: Path, monkeyp
     options = ["train", str(species.table), "-t", "species", "-o", str(tmp_path), "--models", "logistic"]
     result = RUNNER.invoke(app, options)
     assert result.exit_code == 130
-    assert "Stopped by Ctrl-C: going on with what is finished" in result.stderr
+    assert "Stopped by Ctrl-C: continuing with the finished candidates" in result.stderr
     assert summula.load(tmp_path / "model.summula").target == "species"
 
 
