@@ -76,8 +76,8 @@ MUTATIONS = [
     Mutation(
         "forgetting adds rows",
         "core/numerics/sums.py",
-        "return self._combined(other, operator.sub)",
-        "return self._combined(other, operator.add)",
+        "return self._combined(other, _subtracted)",
+        "return self._combined(other, _added)",
         "test_additivity.py",
         "forgotten and StandardScaler and small",
     ),
