@@ -66,7 +66,7 @@ def test_the_report_is_called_as_the_labels(table: Path, tmp_path: Path) -> None
 
 def test_labels_and_report_have_two_names(table: Path, tmp_path: Path) -> None:
     both = tmp_path / "both.csv"
-    assert "give two names" in failure(5, "cluster", table, "--k", 2, "-o", both, "--report", both)
+    assert "pass different names" in failure(5, "cluster", table, "--k", 2, "-o", both, "--report", both)
     assert not both.exists()
 
 

@@ -94,8 +94,15 @@ def _of_all_rows(case: Any, model: Any) -> dict[str, Any]:
 
 
 def _assert_certificates_close(a: Certificate, b: Certificate, rounding: float, where: str) -> None:
-    """The gap of a fit is itself rounding: small beside the objective; of descent that stops early it has to be equal."""
+    """The gap of a fit is itself rounding: small beside the objective; of descent that stops early it has to be equal.
+
+    So is what intercepts have lost by rounding: small beside them.
+    """
     mine, theirs = _parts(a), _parts(b)
+    lost = [np.zeros(1) if one is None else one for one in (mine.pop("lost", None), theirs.pop("lost", None))]
+    if lost[0].any() or lost[1].any():
+        largest = 1.0 + np.abs(mine["intercept"]).max() + np.abs(mine["coef"]).max()
+        np.testing.assert_allclose(*lost, rtol=0, atol=rounding * largest, err_msg=f"{where}.lost")
     gaps, small = (mine.pop("gap"), theirs.pop("gap")), rounding * (abs(a.primal) + mine.get("scale", 0.0))
     assert min(gaps) >= 0, f"{where}.gap"
     if a.kind == "stationary" and np.inf in gaps:  # nothing is known of the distance to the optimum

@@ -1,7 +1,7 @@
 """Instrument every matrix product of the library, on any CPU.
 
-Modules of `summula` are rewritten while they are imported: `a @ b` becomes a call of `Products.multiply`. (Kernels are left
-alone: compiled loops do not call BLAS.) `install`, called before `summula` is imported, sets this up; `PRODUCTS` then
+Modules of `summula` are rewritten while they are imported: `a @ b`, `np.matmul(a, b)` and `np.dot(a, b)` become calls of
+`Products.multiply`. (Kernels are left alone: compiled loops do not call BLAS.) `install`, called before `summula` is imported, sets this up; `PRODUCTS` then
 records the operands of each product, and computes it as a BLAS would whose summation order follows the memory layout of
 its operands, as OpenBLAS does for small matrices on CPUs with AVX-512.
 
@@ -65,14 +65,19 @@ class Products:
         self.recorded: list[Product] | None = None
         self.count = 0
 
-    def multiply(self, left: Any, right: Any, place: str) -> Any:
-        """Compute left @ right."""
+    def multiply(self, left: Any, right: Any, place: str, out: Any = None) -> Any:
+        """Compute left @ right, into `out` if it is given."""
         self.count += 1
         if self.mode == "by layout":
             if self.recorded is not None:
                 self.recorded.append(Product(place, _operand(left), _operand(right)))
-            return _by_layout(left, right)
-        return left @ right
+            product = _by_layout(left, right)
+        else:
+            product = left @ right
+        if out is None:
+            return product
+        out[...] = product
+        return out
 
 
 def _by_layout(left: Any, right: Any) -> Any:
@@ -103,13 +108,16 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
-        if not isinstance(node.op, ast.MatMult):
-            return node
-        call = ast.Call(
-            ast.Name("__multiply__", ast.Load()),
-            [node.left, node.right, ast.Constant(f"{self.file}:{node.lineno}")],
-            [],
-        )
+        return self._product(node, [node.left, node.right], []) if isinstance(node.op, ast.MatMult) else node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        is_product = ast.unparse(node.func) in ("np.matmul", "np.dot") and len(node.args) == 2
+        return self._product(node, node.args, node.keywords) if is_product else node
+
+    def _product(self, node: ast.expr, operands: list[ast.expr], keywords: list[ast.keyword]) -> ast.AST:
+        arguments = [*operands, ast.Constant(f"{self.file}:{node.lineno}")]
+        call = ast.Call(ast.Name("__multiply__", ast.Load()), arguments, keywords)
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
 

@@ -102,6 +102,8 @@ class QuadraticModel:
     def _minimum_on_face(self, v: Array, q: Array) -> Array:
         """Return the minimiser of (2) among vectors with the signs of v, or a point on the way where a sign changes."""
         S = np.flatnonzero(v)
+        if not len(S):
+            return v
         H, here = self.G[np.ix_(S, S)], v[S]
         slope = H @ here - q[S] + self.penalty.l1 * np.sign(here) + self.penalty.l2 * here
         H.flat[:: len(S) + 1] += self.penalty.l2
