@@ -198,7 +198,7 @@ def _checked_length(targets: Array, n_rows: int) -> Array:
     return targets
 
 
-_WEIGHT_TOTALS = 1e-290, 1e305  # between which sums of weights times moderate numbers are finite, and not 0
+_WEIGHT_TOTALS = 1e-305, 1e305  # between which sums of weights keep their digits, and do not overflow
 
 
 def as_weights(weight: Any, n_rows: int, name: str) -> Array | None:
