@@ -34,12 +34,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.linear.linear_classifier import ProbabilityClassifier
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.sums import Sum
-from summula.linear_model.base.linear_classifier import ProbabilityClassifier
 from summula.linear_model.glm.model import GlmModel, relative_gap
 from summula.linear_model.glm.objective import GlmFit, GlmProblem, Objective
 from summula.linear_model.glm.solver import solve

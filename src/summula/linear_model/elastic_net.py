@@ -22,10 +22,10 @@ from summula.core.docstrings import inherit_docs
 from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.input.validation import as_source
+from summula.core.estimator.linear.linear_predictor import LinearPredictor, one_row_one_target
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.model_files import schema
-from summula.linear_model.base.linear_predictor import LinearPredictor, one_row_one_target
 from summula.linear_model.l1.problem import Centred, L1Certificate, certified_zeros, quadratics_of, returned
 from summula.optimize.solvers.l1_path import l1_path
 from summula.optimize.solvers.l1_quadratic import L1Solution, minimise_l1, nothing

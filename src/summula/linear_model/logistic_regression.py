@@ -17,18 +17,18 @@ from sklearn.callback import with_callbacks
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.classifier import weights_of_labels
+from summula.core.estimator.linear.factor_columns import FactorTerms
+from summula.core.estimator.linear.formula import TEXT, FormulaModel
+from summula.core.estimator.linear.linear_classifier import ProbabilityClassifier
+from summula.core.estimator.linear.linear_predictor import SparseCoefficients
 from summula.core.estimator.parameters import Allowed, boolean, integer, mapping, none, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.linear_model.base.factor_columns import FactorTerms
-from summula.linear_model.base.formula import TEXT, FormulaModel
-from summula.linear_model.base.linear_classifier import ProbabilityClassifier
-from summula.linear_model.base.linear_predictor import SparseCoefficients
+from summula.core.numerics.grouped import ClassWeights
 from summula.linear_model.glm.model import GlmModel, relative_gap
 from summula.linear_model.glm.objective import GlmProblem
 from summula.linear_model.glm.statistics.inference import SummaryOptions
 from summula.linear_model.glm.statistics.quality import quality_of_classes
-from summula.linear_model.glm.sums import ClassWeights
 from summula.losses import Logistic, Multinomial
 from summula.penalties import Penalty
 from summula.stats.families import Bernoulli

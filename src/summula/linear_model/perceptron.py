@@ -32,13 +32,13 @@ from summula.core.data.layout.blocks import product
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.certificates import SummedCertificate
+from summula.core.estimator.linear.linear_predictor import dense
 from summula.core.estimator.parameters import Allowed, boolean, integer, mapping, none, one_of, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Verification
 from summula.core.numerics.exact import leads
 from summula.core.numerics.sums import Sum, merged_by
-from summula.linear_model.base.linear_predictor import dense
 from summula.linear_model.sgd.certificate import DescentProblem
 from summula.linear_model.sgd.model import SHARED_PARAMETERS
 from summula.linear_model.sgd.rows import rows_about, rows_in_order, score_origin, squared_lengths

@@ -22,9 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.classifier import ProbabilisticClassifier, classes_of_parts, weights_of_labels
+from summula.core.estimator.linear.linear_classifier import LinearClassifier
 from summula.core.estimator.parameters import Allowed, integer, mapping, none, one_of
 from summula.core.model_files import schema
-from summula.linear_model.base.linear_classifier import LinearClassifier
 from summula.linear_model.sgd.certificate import DescentProblem
 from summula.linear_model.sgd.model import SHARED_PARAMETERS, StochasticModel
 from summula.linear_model.sgd.rule import LOSSES

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
 from summula.core.docstrings import inherit_docs
+from summula.core.estimator.linear.linear_predictor import LinearPredictor, dense, linear_values
 from summula.core.estimator.parameters import Allowed, one_of
 from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.rows import RowFunction
 from summula.core.model_files import schema
-from summula.linear_model.base.linear_predictor import LinearPredictor, dense, linear_values
 from summula.linear_model.sgd.certificate import DescentProblem
 from summula.linear_model.sgd.model import SHARED_PARAMETERS, StochasticModel
 

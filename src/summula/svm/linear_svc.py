@@ -15,12 +15,12 @@ from sklearn.callback import with_callbacks
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.classifier import weights_of_labels
+from summula.core.estimator.linear.linear_classifier import LinearClassifier
+from summula.core.estimator.linear.linear_predictor import SparseCoefficients
 from summula.core.estimator.parameters import Allowed, mapping, none, one_of
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.linear_model.base.linear_classifier import LinearClassifier
-from summula.linear_model.base.linear_predictor import SparseCoefficients
-from summula.linear_model.glm.sums import ClassWeights
+from summula.core.numerics.grouped import ClassWeights
 from summula.svm.linear.certificate import LinearCertificate
 from summula.svm.linear.model import SHARED_PARAMETERS, LinearMachine
 from summula.svm.linear.problem import CLASS_LOSSES, LinearProblem

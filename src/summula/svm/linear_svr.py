@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
 from summula.core.docstrings import inherit_docs
+from summula.core.estimator.linear.linear_predictor import LinearPredictor
 from summula.core.estimator.parameters import Allowed, one_of, real
 from summula.core.estimator.regressor import check_one_target
 from summula.core.model_files import schema
-from summula.linear_model.base.linear_predictor import LinearPredictor
 from summula.svm.linear.certificate import LinearCertificate
 from summula.svm.linear.model import SHARED_PARAMETERS, LinearMachine
 from summula.svm.linear.problem import NUMBER_LOSSES, LinearProblem

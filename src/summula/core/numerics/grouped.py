@@ -8,21 +8,43 @@ rows of a chunk are partitioned by code, and each group has its own object.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned
-from summula.core.numerics.sums import Groups
+from summula.core.numerics.sums import Groups, Sum
 
-__all__ = ["Grouped", "group_sizes", "group_totals", "memberships", "partition", "regrouped", "sums_by_code"]
+__all__ = [
+    "ClassWeights",
+    "Grouped",
+    "group_sizes",
+    "group_totals",
+    "memberships",
+    "partition",
+    "regrouped",
+    "sums_by_code",
+]
 
 Array = NDArray[Any]
 
 _KERNEL_SIZE = 2**16  # block size (number of values) from which the kernel is used
+
+
+@dataclass(frozen=True)
+class ClassWeights(Sum):
+    """The total weight of each class; `params` is the number of classes."""
+
+    totals: Array
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: int) -> Self:
+        """The weights of one chunk."""
+        assert chunk.codes is not None
+        return cls(np.bincount(chunk.codes, weights=chunk.weight, minlength=params).astype(float))
 
 
 class Grouped(NamedTuple):

@@ -34,6 +34,7 @@ __all__ = [
     "TriangularFactor",
     "blocks_of_part",
     "far_origin",
+    "off_centre",
     "pilot_origin",
     "pilot_origins",
     "sum_of_chunks",
@@ -45,6 +46,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _FAR = 1e3  # ratio of mean to standard deviation from which sums about 0 lose too many digits
+_OFF_CENTRE = 1e2  # ratio of products about the origin and about the mean above which sums are recomputed
 _TILE_COLUMNS = 4  # of which BLAS computes the products together, on most processors
 _SIDE_BY_SIDE = 512  # values of narrow rows that are added side by side
 _FAR_SPARSE = 10.0  # the same for sparse columns without zeros, for which all sums are about that origin
@@ -454,6 +456,13 @@ class Gram(Sum):
         products = M @ self.products @ M.T
         products = (products + products.T) / 2
         return replace(self, origin=M @ self.origin + offset, total=M @ self.total, products=products)
+
+
+def off_centre(gram: Gram) -> bool:
+    """Whether the origin was so far from the mean that centring loses digits."""
+    about_origin = gram.products.diagonal()
+    about_mean = about_origin - gram.total * (gram.total / gram.weight)
+    return bool(((about_origin > _OFF_CENTRE * about_mean) & (about_origin > 0)).any())
 
 
 def _width(chunk: Chunk) -> int:

@@ -20,13 +20,12 @@ from summula.core.errors import ParameterError, warn
 from summula.core.estimator.input.finiteness import raise_if_overflowing
 from summula.core.estimator.run import Run
 from summula.core.numerics.solution import Solution
-from summula.core.numerics.statistics import Gram
+from summula.core.numerics.statistics import Gram, off_centre
 from summula.decomposition.principal import missing
 from summula.decomposition.principal.axes import Axes, Problem
 from summula.decomposition.principal.covariance import from_gram
 from summula.decomposition.principal.gathered import from_factor, from_rows, gather
 from summula.decomposition.principal.krylov import KrylovOptions, leading_axes
-from summula.linear_model.least_squares.normal_equations import off_centre
 
 __all__ = ["KEPT_COLUMNS", "Found", "Options", "solve", "sum_products"]
 

@@ -30,7 +30,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.engine.threads import solving
 from summula.core.errors import DataError
-from summula.core.numerics.statistics import Gram, TriangularFactor
+from summula.core.numerics.statistics import Gram, TriangularFactor, off_centre
 from summula.core.numerics.sums import Sum
 from summula.linear_model.cross_validation.folds import Batch, grams_of
 from summula.linear_model.cross_validation.held_out_row import HeldOutRowSource
@@ -44,7 +44,6 @@ from summula.linear_model.cross_validation.ridge_path import (
     paths,
 )
 from summula.linear_model.cross_validation.row_space import RowSpace, all_rows
-from summula.linear_model.least_squares.normal_equations import off_centre
 from summula.linear_model.least_squares.problem import Fit, Problem
 from summula.linear_model.least_squares.solver import SPARSE_GRAM_COLUMNS, TINY_CONDITION, TINY_FACTOR, solve
 

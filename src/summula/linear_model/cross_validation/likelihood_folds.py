@@ -25,13 +25,13 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.sources import MemorySource, Source
 from summula.core.engine.engine import engine, local_engine
 from summula.core.errors import DataError
+from summula.core.estimator.linear.linear_predictor import linear_values
 from summula.core.estimator.run import Run
+from summula.core.numerics.grouped import ClassWeights
 from summula.core.numerics.sums import Sum
-from summula.linear_model.base.linear_predictor import linear_values
 from summula.linear_model.cross_validation.folds import Batch
 from summula.linear_model.glm.minimise import minimise
 from summula.linear_model.glm.objective import GlmFit, GlmProblem
-from summula.linear_model.glm.sums import ClassWeights
 from summula.linear_model.l1.likelihood import at_once
 from summula.losses import Multinomial
 

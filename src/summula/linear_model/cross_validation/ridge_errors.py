@@ -28,7 +28,7 @@ from summula.core.data.layout.blocks import aligned, product
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import ThreadEngine
 from summula.core.errors import DataError
-from summula.core.numerics.statistics import Gram
+from summula.core.numerics.statistics import Gram, off_centre
 from summula.core.numerics.sums import Sum, merged_by
 from summula.linear_model.cross_validation.folds import (
     Batch,
@@ -41,7 +41,6 @@ from summula.linear_model.cross_validation.folds import (
     stacked,
 )
 from summula.linear_model.cross_validation.ridge_path import FactorSystem, GramSystem, coefficients
-from summula.linear_model.least_squares.normal_equations import off_centre
 from summula.linear_model.least_squares.problem import Problem
 from summula.linear_model.least_squares.solver import SPARSE_GRAM_COLUMNS, TINY_FACTOR, solve
 

@@ -12,10 +12,10 @@ from summula.core.data.frames import frame_library, is_frame, pop_columns
 from summula.core.data.numbers import array_of
 from summula.core.data.training_data import Kept, keep_training, recalled
 from summula.core.errors import CollinearityWarning, DataError, ParameterError, SeparationWarning, warn
+from summula.core.estimator.linear.linear_predictor import LinearScores
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import rounded_up
-from summula.linear_model.base.linear_predictor import LinearScores
 from summula.linear_model.glm.bounds.certificate import GlmCertificate
 from summula.linear_model.glm.minimise import minimise
 from summula.linear_model.glm.objective import GlmFit, GlmProblem

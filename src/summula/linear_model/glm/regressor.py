@@ -13,13 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.linear.factor_columns import FactorTerms
+from summula.core.estimator.linear.formula import TEXT, FormulaModel
 from summula.core.estimator.parameters import Allowed, boolean, check_parameters, integer, none, one_of, real
 from summula.core.estimator.regressor import Regressor, check_one_target
 from summula.core.estimator.rows import RowFunction, composed
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.linear_model.base.factor_columns import FactorTerms
-from summula.linear_model.base.formula import TEXT, FormulaModel
 from summula.linear_model.glm.model import relative_gap
 from summula.linear_model.glm.objective import GlmFit, GlmProblem
 from summula.linear_model.glm.offsets import rows_and_offset

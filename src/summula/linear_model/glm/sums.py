@@ -28,7 +28,6 @@ from summula.losses import Logistic, Loss, Multinomial, PoissonLog, Squared
 __all__ = [
     "CANONICAL",
     "At",
-    "ClassWeights",
     "Diagonal",
     "Slopes",
     "WeightTotal",
@@ -451,19 +450,6 @@ class Diagonal(Sum):
         if first:
             out[0] = C.sum(axis=0)
         return cls(out)
-
-
-@dataclass(frozen=True)
-class ClassWeights(Sum):
-    """The total weight of each class; `params` is the number of classes."""
-
-    totals: Array
-
-    @classmethod
-    def map(cls, chunk: Chunk, params: int) -> Self:
-        """The weights of one chunk."""
-        assert chunk.codes is not None
-        return cls(np.bincount(chunk.codes, weights=chunk.weight, minlength=params).astype(float))
 
 
 @dataclass(frozen=True)

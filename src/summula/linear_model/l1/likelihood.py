@@ -37,12 +37,12 @@ from numpy.typing import NDArray
 from summula.core.data.sources import MappedSource, MemorySource
 from summula.core.engine.engine import engine, local_engine
 from summula.core.errors import DataError
+from summula.core.numerics.grouped import ClassWeights
 from summula.core.numerics.solution import Solution
 from summula.linear_model.glm.bounds.dual import bound_of
 from summula.linear_model.glm.bounds.returned import point_of, returned, rounded
 from summula.linear_model.glm.objective import GlmFit, GlmProblem, Objective, Offer
 from summula.linear_model.glm.solver import first_guess, representative
-from summula.linear_model.glm.sums import ClassWeights
 from summula.linear_model.l1.quadratic_model import Point, QuadraticModel, evaluated, local_gap, promise_of, slopes_of
 from summula.linear_model.l1.working_set import HeldColumns
 

@@ -17,11 +17,11 @@ from summula.core.data.training_data import keep_training, recalled
 from summula.core.engine.threads import solving
 from summula.core.errors import AccuracyWarning, CollinearityWarning, DataError, ParameterError, warn
 from summula.core.estimator.additive import AdditiveEstimator
+from summula.core.estimator.linear.linear_predictor import LinearPredictor, one_row_one_target
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import rounded_up
 from summula.core.numerics.statistics import Gram
-from summula.linear_model.base.linear_predictor import LinearPredictor, one_row_one_target
 from summula.linear_model.least_squares.certificate import LeastSquaresCertificate
 from summula.linear_model.least_squares.groups import with_groups
 from summula.linear_model.least_squares.inference import COVARIANCES, WEIGHTS, Names, SummaryOptions, summarise

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from summula.core.numerics.statistics import Gram
+from summula.core.numerics.statistics import Gram, off_centre
 from summula.linear_model.least_squares.orthogonal import solve_factor
 from summula.linear_model.least_squares.problem import Fit, Problem, centred_slope, hidden, quadratic_gap, residual_pass
 from summula.optimize.solvers.nonnegative import nonnegative_least_squares
@@ -24,7 +24,6 @@ __all__ = [
     "from_gram",
     "from_sums",
     "live_columns",
-    "off_centre",
     "refined",
     "scaled_cholesky",
     "well_centred",
@@ -34,7 +33,6 @@ Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 _SINGULAR = 1e7  # condition number above which the sums give no more than two digits
-_OFF_CENTRE = 1e2  # ratio of products about the origin and about the mean above which sums are recomputed
 _CENTRED = 8 * _EPS  # share of a sum of squares that centring leaves of a constant column
 _SUBTRACTED = 64 * _EPS  # ... and that subtraction leaves: rounding errors of two different sums of thousands of terms
 
@@ -44,13 +42,6 @@ def well_centred(run: Run, problem: Problem, gram: Gram) -> Gram:
     if not problem.fit_intercept or run.source.is_sparse:
         return gram
     return run.sum(Gram, gram.mean, "Gram matrix, re-centred") if off_centre(gram) else gram
-
-
-def off_centre(gram: Gram) -> bool:
-    """Whether the origin was so far from the mean that centring loses digits."""
-    about_origin = gram.products.diagonal()
-    about_mean = about_origin - gram.total * (gram.total / gram.weight)
-    return bool(((about_origin > _OFF_CENTRE * about_mean) & (about_origin > 0)).any())
 
 
 def live_columns(gram: Gram, S: Array, fit_intercept: bool, d: int, squares: Array | None = None) -> NDArray[np.bool_]:

@@ -16,10 +16,10 @@ from summula.core.engine.random import seed_from
 from summula.core.errors import ClusterError, DataError, ParameterError, warn
 from summula.core.estimator.early_stopping import validation_mask
 from summula.core.estimator.estimator import Estimator
+from summula.core.estimator.linear.linear_predictor import SparseCoefficients, dense
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.linear_model.base.linear_predictor import SparseCoefficients, dense
 from summula.linear_model.sgd.certificate import DescentCertificate, DescentProblem, DualSums
 from summula.linear_model.sgd.rows import HeldOut, RowSizes, Visits
 from summula.linear_model.sgd.rule import LOSSES, SCHEDULES, Rule, State

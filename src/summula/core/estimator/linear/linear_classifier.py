@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from summula.core.estimator.classifier import ProbabilisticClassifier, ScoreClassifier
+from summula.core.estimator.linear.factor_columns import counts_terms
+from summula.core.estimator.linear.linear_predictor import LinearScores
 from summula.core.model_files import schema
-from summula.linear_model.base.factor_columns import counts_terms
-from summula.linear_model.base.linear_predictor import LinearScores
 
 __all__ = ["LinearClassifier", "ProbabilityClassifier"]
 
