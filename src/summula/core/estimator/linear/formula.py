@@ -122,6 +122,7 @@ def _is_numpy(node: ast.expr) -> bool:
 
 
 @schema.saved(
+    "linear_model.Design",
     formula=schema.Text(),
     target=schema.Text() | None,
     terms=schema.Items(schema.Items(schema.Text(), low=1)),
