@@ -86,6 +86,7 @@ class _Folds:
 
     def errors(self, job: Job, positive: bool, tolerance: float, max_sweeps: int) -> Array:
         """Return the mean squared error of each alpha on the test rows of a split."""
+        self._raise_if_no_weight(job.split)
         one, test = self._train(job.split)
         penalties = [Penalty.of_ratio(alpha, job.ratio, positive) for alpha in job.alphas]
         path = l1_path(one.quadratic, penalties, tolerance=tolerance, max_sweeps=max_sweeps)
@@ -97,6 +98,18 @@ class _Folds:
         residual = self.y[test][:, None] - (self._predicted(test, V) + lead)
         w = np.ones(len(test)) if self.weight is None else self.weight[test]
         return np.asarray(w @ residual**2 / w.sum())
+
+    def _raise_if_no_weight(self, split: int) -> None:
+        """Raise DataError if all training rows, or all test rows, of a split have weight 0."""
+        if self.grams is not None:
+            weights = [gram.weight for gram in self.grams[split]]
+        elif self.weight is not None:
+            weights = [float(self.weight[rows].max(initial=0.0)) for rows in self.splits[split]]
+        else:
+            return
+        for kind, weight in zip(("training", "test"), weights, strict=True):
+            if not weight > 0:
+                raise DataError(f"In split {split} every {kind} row has weight 0; pass splits with positive weights.")
 
     def _predicted(self, rows: Any, V: Array) -> Array:
         """Return X V for some rows."""
