@@ -162,7 +162,11 @@ def test_kernel_ridge_is_finite_or_names_what_overflows(kernel, scale):
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("columns", [3, 60])
 @pytest.mark.parametrize("model", [Lasso(), ElasticNet(), LassoCV()])
-def test_sparse_linear_models_refuse_targets_whose_squares_overflow(model):
-    with pytest.raises(DataError, match="so large that their squares overflow"):
-        model.fit(X, Y * 1e155)
+def test_sparse_linear_models_name_what_overflows(model, columns):
+    A = np.random.default_rng(0).normal(size=(40, columns))
+    with pytest.raises(DataError, match="y has values so large that their squares overflow; rescale the target"):
+        model.fit(A, Y * 1e155)
+    with pytest.raises(DataError, match="Some values are so large that their squares overflow; rescale the columns"):
+        model.fit(A * 1e155, Y)

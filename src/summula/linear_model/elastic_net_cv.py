@@ -37,7 +37,14 @@ from summula.core.numerics.statistics import Gram
 from summula.linear_model.cross_validation.folds import batches_of, combined, grams_of, most_groups
 from summula.linear_model.elastic_net import L1Model, alpha_grid, enet_path, largest_alpha, lasso_path
 from summula.linear_model.l1.column_quadratic import ColumnQuadratic
-from summula.linear_model.l1.problem import Centred, columns_of, gram_quadratic, quadratics_of, use_gram
+from summula.linear_model.l1.problem import (
+    Centred,
+    columns_of,
+    gram_quadratic,
+    quadratics_of,
+    raise_if_sums_overflow,
+    use_gram,
+)
 from summula.linear_model.ridge_cv import CV
 from summula.optimize.solvers.l1_path import l1_path
 from summula.penalties import Penalty
@@ -69,8 +76,7 @@ class _Folds:
             origin = run.origin()
             batches = batches_of(self.splits, source.n_rows, most_groups(self.d + 1))
             sums, total = grams_of(run, batches, origin)
-            if not total.is_finite():
-                raise DataError("Some values are so large that their squares overflow; rescale the columns first.")
+            raise_if_sums_overflow(total, source)
             self.whole = gram_quadratic(total if fit_intercept else _about_zero(total), self.d, fit_intercept)
             self.grams = [
                 (combined(groups, batch.train[k], total), combined(groups, batch.test[k], total))

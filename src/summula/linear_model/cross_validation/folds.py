@@ -234,7 +234,8 @@ def _summed(run: Run, batches: Sequence[Batch], kind: Any, params: Any, left_out
 
 
 def _total(grams: Sequence[Gram | None]) -> Gram:
-    return functools.reduce(Gram.merge, (gram for gram in grams if gram is not None))
+    with np.errstate(over="ignore", invalid="ignore"):  # callers check that the total is finite
+        return functools.reduce(Gram.merge, (gram for gram in grams if gram is not None))
 
 
 def combined(grams: Sequence[Gram | None], times: Counts, total: Gram) -> Gram:
