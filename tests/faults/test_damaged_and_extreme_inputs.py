@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -11,9 +13,22 @@ from summula import kernels, mdp, model_selection
 from summula.core.errors import DataError, ParameterError
 from summula.ensemble import AdaBoostClassifier, RandomForestRegressor
 from summula.feature_selection import SequentialFeatureSelector
-from summula.linear_model import Lasso, LinearRegression, PoissonRegressor, Ridge, RidgeCV
+from summula.kernel_ridge import KernelRidge
+from summula.linear_model import (
+    ElasticNet,
+    ElasticNetCV,
+    Lasso,
+    LassoCV,
+    LinearRegression,
+    Perceptron,
+    PoissonRegressor,
+    Ridge,
+    RidgeCV,
+)
+from summula.mixture import BernoulliMixture, BinomialMixture, GaussianMixture
 from summula.naive_bayes import GaussianNB
-from summula.svm import SVR, LinearSVR, OneClassSVM
+from summula.preprocessing import KBinsDiscretizer
+from summula.svm import SVR, LinearSVC, LinearSVR, OneClassSVM
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -89,3 +104,69 @@ def test_a_target_whose_squares_overflow_is_named(model):
 def test_training_takes_seeds_that_numpy_takes(seed):
     with pytest.raises(ParameterError, match=r"random_state=.* is not a seed"):
         summula.train(summula.datasets.load("penguins"), "species", random_state=seed)
+
+
+HEAVY = np.where(np.arange(40) == 7, 1e300, 1.0)
+
+
+def is_finite(model):
+    values = [value for value in vars(model).values() if isinstance(value, float | np.ndarray)]
+    return all(np.isfinite(value).all() for value in values if np.asarray(value).dtype.kind == "f")
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("model", "A", "y"),
+    [
+        (GaussianMixture(2, random_state=0), X, None),
+        (GaussianMixture(3, covariance_type="diag", init_params="k-means++", random_state=0), X, None),
+        (LassoCV(), X, Y),
+        (ElasticNetCV(), X, Y),
+        (LassoCV(fit_intercept=False), X, Y),
+        (Perceptron(), X, CLASSES),
+        (LinearSVC(), X, CLASSES),
+        (BernoulliMixture(2, random_state=0), (X > 0) * 1.0, None),
+        (BinomialMixture(2, random_state=0), (X > 0) * 1.0, None),
+        (KBinsDiscretizer(strategy="kmeans", encode="ordinal"), X, None),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_one_overwhelming_weight_gives_no_numpy_warnings(model, A, y):
+    assert is_finite(model.fit(A, y, sample_weight=HEAVY))
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_folds_without_an_overwhelming_row_keep_their_digits():
+    model = LassoCV(cv=[(np.arange(8, 40), np.arange(8))], alphas=[0.1], tol=1e-12).fit(X, Y, sample_weight=HEAVY)
+    alone = Lasso(0.1, tol=1e-12).fit(X[8:], Y[8:])
+    np.testing.assert_allclose(float(model.mse_path_), (Y[7] - alone.predict(X[7:8])[0]) ** 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "zero"), [("training", slice(8, 40)), ("test", slice(8))])
+@pytest.mark.parametrize("columns", [3, 60])
+def test_folds_without_weight_are_refused(kind, zero, columns):
+    weight = np.ones(40)
+    weight[zero] = 0.0
+    with pytest.raises(DataError, match=f"In split 0 every {kind} row has weight 0"):
+        LassoCV().fit(np.random.default_rng(0).normal(size=(40, columns)), Y, sample_weight=weight)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore::scipy.linalg.LinAlgWarning")
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("scale", [1e100, 1e155, 1e300])
+def test_kernel_ridge_is_finite_or_names_what_overflows(kernel, scale):
+    refused = pytest.raises(DataError, match="y has values so large that their squares, times the sample weights")
+    with refused if scale > 1e154 else nullcontext():
+        KernelRidge(kernel=kernel).fit(X, Y * scale)
+    assert is_finite(KernelRidge(kernel=kernel).fit(X, Y, sample_weight=np.full(40, scale)))
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("columns", [3, 60])
+@pytest.mark.parametrize("model", [Lasso(), ElasticNet(), LassoCV()])
+def test_sparse_linear_models_name_what_overflows(model, columns):
+    A = np.random.default_rng(0).normal(size=(40, columns))
+    with pytest.raises(DataError, match="y has values so large that their squares overflow; rescale the target"):
+        model.fit(A, Y * 1e155)
+    with pytest.raises(DataError, match="Some values are so large that their squares overflow; rescale the columns"):
+        model.fit(A * 1e155, Y)

@@ -161,9 +161,10 @@ def objective(K: Any, Y: Array, weight: Array, alpha: Array, coef: Array) -> tup
     fitted = K @ coef
     residual = Y - fitted
     square = np.einsum("ij,ij->j", coef, fitted)
-    primal = float((weight @ residual**2 + alpha * square).sum())
+    with np.errstate(over="ignore", invalid="ignore"):  # `fit` refuses an objective that is not finite
+        primal = float((weight @ residual**2 + alpha * square).sum())
     root = np.sqrt(weight)[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         left = root * residual - alpha * np.where(root > 0, coef / root, 0.0)
         bound = np.einsum("ij,ij->j", left, left) / alpha
     return primal, float(np.where(alpha > 0, bound, np.inf).sum())
@@ -273,6 +274,11 @@ class KernelRidge(Regressor):
             self.X_fit_ = rows if hasattr(rows, "indptr") else np.array(rows)
             with solving(rows.shape[0]):
                 primal, gap = objective(K, Y, weight, alpha, coef)
+            if not np.isfinite(primal):
+                raise DataError(
+                    "y has values so large that their squares, times the sample weights, overflow; rescale the target "
+                    "first, or divide the weights by their mean."
+                )
             kind = "exact" if definite else "stationary"
             self.certificate_ = KernelRidgeCertificate(kind, primal, gap if definite else np.inf, alpha, coef, kernel)
         return self
@@ -338,9 +344,10 @@ def _linear_coefficients(X: Any, Y: Array, weight: Array, alpha: Array) -> Array
         factor = Factor.of(inner + value * np.eye(len(inner)))
         u, left = np.zeros_like(b), b
         for _ in range(_REFINEMENTS):
-            u = u + (left - product(Z, factor.solve(product(Z.T, left)))) / value
-            left = b - product(Z, product(Z.T, u)) - value * u
-        if not float(np.linalg.norm(left)) <= _CLOSE * float(np.linalg.norm(b)):
+            with np.errstate(over="ignore", invalid="ignore"):  # a refinement that diverges is refused below
+                u = u + (left - product(Z, factor.solve(product(Z.T, left)))) / value
+                left = b - product(Z, product(Z.T, u)) - value * u
+        if not float(np.linalg.norm(left)) <= _CLOSE * float(np.linalg.norm(b)) < np.inf:
             return None
         coef[:, targets] = root * u
     return coef

@@ -37,7 +37,14 @@ from summula.core.numerics.statistics import Gram
 from summula.linear_model.cross_validation.folds import batches_of, combined, grams_of, most_groups
 from summula.linear_model.elastic_net import L1Model, alpha_grid, enet_path, largest_alpha, lasso_path
 from summula.linear_model.l1.column_quadratic import ColumnQuadratic
-from summula.linear_model.l1.problem import Centred, columns_of, gram_quadratic, quadratics_of, use_gram
+from summula.linear_model.l1.problem import (
+    Centred,
+    columns_of,
+    gram_quadratic,
+    quadratics_of,
+    raise_if_sums_overflow,
+    use_gram,
+)
 from summula.linear_model.ridge_cv import CV
 from summula.optimize.solvers.l1_path import l1_path
 from summula.penalties import Penalty
@@ -69,8 +76,7 @@ class _Folds:
             origin = run.origin()
             batches = batches_of(self.splits, source.n_rows, most_groups(self.d + 1))
             sums, total = grams_of(run, batches, origin)
-            if not total.is_finite():
-                raise DataError("Some values are so large that their squares overflow; rescale the columns first.")
+            raise_if_sums_overflow(total, source)
             self.whole = gram_quadratic(total if fit_intercept else _about_zero(total), self.d, fit_intercept)
             self.grams = [
                 (combined(groups, batch.train[k], total), combined(groups, batch.test[k], total))
@@ -86,6 +92,7 @@ class _Folds:
 
     def errors(self, job: Job, positive: bool, tolerance: float, max_sweeps: int) -> Array:
         """Return the mean squared error of each alpha on the test rows of a split."""
+        self._raise_if_no_weight(job.split)
         one, test = self._train(job.split)
         penalties = [Penalty.of_ratio(alpha, job.ratio, positive) for alpha in job.alphas]
         path = l1_path(one.quadratic, penalties, tolerance=tolerance, max_sweeps=max_sweeps)
@@ -97,6 +104,18 @@ class _Folds:
         residual = self.y[test][:, None] - (self._predicted(test, V) + lead)
         w = np.ones(len(test)) if self.weight is None else self.weight[test]
         return np.asarray(w @ residual**2 / w.sum())
+
+    def _raise_if_no_weight(self, split: int) -> None:
+        """Raise DataError if all training rows, or all test rows, of a split have weight 0."""
+        if self.grams is not None:
+            weights = [gram.weight for gram in self.grams[split]]
+        elif self.weight is not None:
+            weights = [float(self.weight[rows].max(initial=0.0)) for rows in self.splits[split]]
+        else:
+            return
+        for kind, weight in zip(("training", "test"), weights, strict=True):
+            if not weight > 0:
+                raise DataError(f"In split {split} every {kind} row has weight 0; pass splits with positive weights.")
 
     def _predicted(self, rows: Any, V: Array) -> Array:
         """Return X V for some rows."""

@@ -81,6 +81,8 @@ def seed_points(Z: Array, weight: Array, k: int, method: str, key: int) -> Array
     -------
     ndarray of shape (k, d)
     """
+    # Scaled by a power of two, which keeps the bits of every ratio: sums of weights times Z must not overflow.
+    weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
     points = _drawn_points(Z, weight, k, 0.0 if method == "random_from_data" else 1.0, key)
     return _lloyd(Z, weight, points) if method == "kmeans" else points
 

@@ -46,6 +46,7 @@ Counts = NDArray[np.int64]
 _GROUP_BYTES = 2**26  # sums of all groups of a pass together
 _RUN = 16  # rows a run from which labels are kept by run
 _FEWEST = 32  # groups a pass may always have
+_SMALLEST_REST = 1e-6  # of the total weight, that a difference from the total may leave
 
 
 @dataclass(frozen=True)
@@ -233,12 +234,16 @@ def _summed(run: Run, batches: Sequence[Batch], kind: Any, params: Any, left_out
 
 
 def _total(grams: Sequence[Gram | None]) -> Gram:
-    return functools.reduce(Gram.merge, (gram for gram in grams if gram is not None))
+    with np.errstate(over="ignore", invalid="ignore"):  # callers check that the total is finite
+        return functools.reduce(Gram.merge, (gram for gram in grams if gram is not None))
 
 
 def combined(grams: Sequence[Gram | None], times: Counts, total: Gram) -> Gram:
     """Equation (1) for Gram matrices: from the groups that take part, or from the total less those that do not."""
     of_total = int((times != 1).sum()) < int((times != 0).sum())
+    if of_total:  # what little weight remains of a large total would have lost its digits in the difference
+        kept = sum(k * gram.weight for gram, k in zip(grams, times.tolist(), strict=True) if gram is not None)
+        of_total = kept > _SMALLEST_REST * total.weight
     base = total if of_total else None
     count, weight, logs = (base.count, base.weight, base.log_weight) if base else (0, 0.0, 0.0)
     sums = base.total.copy() if base else np.zeros_like(total.total)

@@ -43,6 +43,7 @@ __all__ = [
     "columns_of",
     "gram_quadratic",
     "quadratics_of",
+    "raise_if_sums_overflow",
     "returned",
     "use_gram",
 ]
@@ -130,8 +131,7 @@ def quadratics_of(run: Run, fit_intercept: bool) -> list[Centred]:
     if use_gram(source):
         origin = run.origin() if fit_intercept else np.zeros(source.n_features + source.n_targets)
         gram = run.sum(Gram, origin, "Gram matrix")
-        if not gram.is_finite():
-            raise DataError("Some values are so large that their squares overflow; rescale the columns first.")
+        raise_if_sums_overflow(gram, source)
         if fit_intercept and not source.is_sparse and off_centre(gram):
             gram = run.sum(Gram, gram.mean, "Gram matrix, re-centred")
         return gram_quadratic(gram, source.n_features, fit_intercept)
@@ -143,11 +143,25 @@ def quadratics_of(run: Run, fit_intercept: bool) -> list[Centred]:
     for j in range(source.n_targets):
         with np.errstate(over="ignore", invalid="ignore"):
             quadratic = ColumnQuadratic(X, chunk.y[:, j], chunk.weight, fit_intercept)
-        if not (np.isfinite(quadratic.q).all() and np.isfinite(quadratic.c)):
+            squares = quadratic.squares()
+        columns_finite = bool(np.isfinite(squares).all())
+        if not (columns_finite and np.isfinite(quadratic.q).all() and np.isfinite(quadratic.c)):
             run.raise_if_not_finite()
-            raise DataError("Some values are so large that their squares overflow; rescale the columns first.")
-        found.append(Centred(quadratic, origin, quadratic.mean, 0.0, quadratic.mean_y, quadratic.squares()))
+            raise _overflow(of_target=columns_finite)
+        found.append(Centred(quadratic, origin, quadratic.mean, 0.0, quadratic.mean_y, squares))
     return found
+
+
+def raise_if_sums_overflow(gram: Gram, source: Source) -> None:
+    """Raise DataError if products of the columns, or of the targets that follow them, overflow."""
+    if not gram.is_finite():
+        raise _overflow(of_target=bool(np.isfinite(np.diagonal(gram.products)[: source.n_features]).all()))
+
+
+def _overflow(*, of_target: bool) -> DataError:
+    if of_target:
+        return DataError("y has values so large that their squares overflow; rescale the target first.")
+    return DataError("Some values are so large that their squares overflow; rescale the columns first.")
 
 
 def columns_of(source: Source, fit_intercept: bool) -> tuple[Any, Array]:
