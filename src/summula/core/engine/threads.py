@@ -2,8 +2,9 @@
 
 One pool per process. Its size is the number of available CPUs (cgroup limits included), capped by `OMP_NUM_THREADS` as
 it was when Summula was imported (joblib and Dask set it for nested workers), `SUMMULA_NUM_THREADS` and `n_jobs`.
-BLAS runs on one thread while the pool is busy, and throughout a fit: its threads keep spinning for a while after each
-call, and would take the CPUs from the pool. Solves of a thousand unknowns and more use all of its threads.
+BLAS runs on one thread while the pool is busy, and throughout a fit of fewer than a thousand columns: its threads keep
+spinning for a while after each call, and would take the CPUs from the pool. Solves of a thousand unknowns and more use
+all of its threads.
 Work submitted from inside a pool thread runs inline, since the pool cannot wait for itself.
 """
 
