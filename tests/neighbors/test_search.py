@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import haversine_distances, nan_euclidean_distance
 import summula
 from summula.neighbors import KNeighborsRegressor
 from summula.neighbors.search import pairwise
-from summula.neighbors.search.indexes import BlockIndex, ProductIndex, build_index
+from summula.neighbors.search.indexes import BlockIndex, DeferredIndex, ProductIndex, build_index
 from summula.neighbors.search.kernels import BLOCK
 from summula.neighbors.search.metrics import chosen_metric
 from tests.reference.nearest import nearest_rows
@@ -329,16 +329,29 @@ def test_the_tree_has_every_row_once_and_boxes_around_them() -> None:
 def test_which_index_is_chosen() -> None:
     X = _rows("far")
     metric = chosen_metric("euclidean", 2.0, None, 20)
-    assert isinstance(build_index(X, metric, "auto"), ProductIndex)
+    assert isinstance(build_index(np.tile(X, (8, 1)), metric, "auto"), ProductIndex)
+    assert isinstance(build_index(X, metric, "auto").prepared, ProductIndex)  # type: ignore[attr-defined]
     assert len(build_index(X, metric, "ball_tree").blocks.boxes)  # type: ignore[attr-defined]
-    assert isinstance(build_index(_rows("tiny"), metric, "auto"), BlockIndex)  # squares that underflow
+    tiny = build_index(_rows("tiny"), metric, "auto")
+    assert isinstance(tiny.prepared, BlockIndex)  # type: ignore[attr-defined]  # squares that underflow
+
+
+@pytest.mark.parametrize("name", ["far", "outlier", "binary", "single", "tiny"])
+def test_a_small_table_gives_the_same_neighbours_of_few_queries_and_of_many(name: str) -> None:
+    X = _rows(name)
+    index = build_index(X, chosen_metric("euclidean", 2.0, None, 20), "auto")
+    assert isinstance(index, DeferredIndex)
+    few, many = [index.search(X[a : a + 4], 7) for a in (0, 300)], index.search(X, 7)
+    for a, found in zip((0, 300), few, strict=True):
+        np.testing.assert_array_equal(found.values, many.values[a : a + 4])
+        np.testing.assert_array_equal(found.rows, many.rows[a : a + 4])
 
 
 def test_a_tree_is_used_where_rows_lie_near_few_dimensions() -> None:
     rng = np.random.default_rng(9)
     metric = chosen_metric("euclidean", 2.0, None, 12)
     spread, flat = rng.normal(size=(2_000, 12)), rng.normal(size=(2_000, 2)) @ rng.normal(size=(2, 12))
-    assert isinstance(build_index(spread, metric, "auto"), ProductIndex)
+    assert isinstance(build_index(spread, metric, "auto"), DeferredIndex)
     assert isinstance(build_index(flat, metric, "auto"), BlockIndex)
     found = [build_index(spread, metric, name).search(spread[:50], 3) for name in ("auto", "kd_tree")]
     np.testing.assert_array_equal(*[one.rows for one in found])

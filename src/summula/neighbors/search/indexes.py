@@ -2,6 +2,7 @@
 
     BlockIndex      a k-d tree for few columns, or all rows in turn
     ProductIndex    squared distances in many columns, from products of matrices
+    DeferredIndex   the same of a small table, prepared when there are enough queries
     SparseIndex     sparse rows (`sparse_rows`)
     PairwiseIndex   distances that SciPy or the user computes (`pairwise`)
     StreamedIndex   rows in files or Dask collections, block after block (`streamed`)
@@ -27,6 +28,7 @@ and only rows with such a score are measured, in double precision.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,7 +42,7 @@ from summula.neighbors.search.base import MetricIndex, Neighbors, SearchIndex
 from summula.neighbors.search.metrics import Metric, PairwiseMetric
 from summula.neighbors.search.pairwise import GivenIndex, PairwiseIndex
 
-__all__ = ["BlockIndex", "ProductIndex", "build_index", "index_rows"]
+__all__ = ["BlockIndex", "DeferredIndex", "ProductIndex", "build_index", "index_rows"]
 
 Array = NDArray[Any]
 
@@ -58,6 +60,7 @@ _SHARED_ROWS = 2**14  # from which they do
 _SORTED_QUERIES = 64  # from which the order of queries matters to the cache
 _SEARCHED = 256  # queries per call of `search_tree`
 _PRODUCT_ROWS = 256  # training rows from which scores are worth their while
+_SMALL_TABLE, _FEW_QUERIES = 2**16, 4  # values, and queries that measure all rows faster than scores are prepared
 _FAR = 1e15  # lengths of queries, in those of training rows, whose scores might overflow
 _SIZES = (1e-100, 1e100)  # of R
 
@@ -203,6 +206,40 @@ class ProductIndex(MetricIndex):
         return left, squares
 
 
+@dataclass(frozen=True)
+class DeferredIndex(MetricIndex):
+    """A small table: few queries measure every row, and only more of them prepare scores."""
+
+    metric: Metric
+    rows: Array
+
+    @cached_property
+    def prepared(self) -> MetricIndex:
+        """The index that uses scores."""
+        return ProductIndex.build(self.rows, self.metric)
+
+    @property
+    def n_rows(self) -> int:  # type: ignore[override]
+        """Number of rows."""
+        return len(self.rows)
+
+    def search(self, X: Array, k: int) -> Neighbors:
+        """Measure all rows, or those whose scores are low enough."""
+        if len(X) > _FEW_QUERIES:
+            return self.prepared.search(X, k)
+        X = np.ascontiguousarray(X, np.float64)
+        found = Neighbors.none(len(X), k, self.n_rows)
+        scores, squares = np.full((len(X), self.n_rows), -np.inf, np.float32), np.zeros(len(X))
+        kernels.offer_tile(scores, 0, self.rows, X, squares, 1.0, *found)
+        kernels.sort_neighbors(*found)
+        return found
+
+
+def _index_products(X: Array, metric: Metric) -> MetricIndex:
+    """Return the index of aligned rows that multiplies matrices."""
+    return ProductIndex.build(X, metric) if X.size > _SMALL_TABLE else DeferredIndex(metric, X)
+
+
 def _grow(X: Array, members: Array, boxes: Array, size: int) -> None:
     """Split the rows into the `size` leaves of a tree: the first levels node by node, then whole subtrees at a time."""
     engine = local_engine()
@@ -254,6 +291,6 @@ def index_rows(X: Any, metric: Metric | PairwiseMetric, algorithm: str) -> Metri
     if can_grow and (algorithm in ("kd_tree", "ball_tree") or (algorithm == "auto" and d <= _TREE_COLUMNS)):
         index = BlockIndex.build(X, metric, tree=n > (_TREE_ROWS if algorithm == "auto" else kernels.BLOCK))
         if algorithm == "auto" and can_multiply and d > _SURE_COLUMNS and not index.skips_most(X):
-            return ProductIndex.build(aligned(X), metric)
+            return _index_products(aligned(X), metric)
         return index
-    return ProductIndex.build(aligned(X), metric) if can_multiply else BlockIndex.build(X, metric, tree=False)
+    return _index_products(aligned(X), metric) if can_multiply else BlockIndex.build(X, metric, tree=False)
