@@ -15,8 +15,8 @@ def run(X: Any, start: Any, weights: Any, passes: int, tolerance: float = -1.0) 
     """The number of passes, the centres after and before the last one, labels, and the inertia of each."""
     k, d = start.shape
     labels, inertias, centres, last = np.full(len(X), -1, np.int32), np.zeros(passes), start.copy(), np.zeros((k, d))
-    sums = np.zeros((k, d)), np.zeros(k), np.array([tolerance, np.inf])
-    done = few_passes(X, (centres, last, np.arange(k)), weights, labels, np.empty(len(X)), sums, inertias)
+    sums = np.zeros((k, d)), np.zeros(k), np.zeros(k + 1), np.array([tolerance, np.inf])
+    done = few_passes(X, (centres, last, np.arange(k)), weights, labels, np.zeros((2, len(X))), sums, inertias)
     return done, centres, last, labels, inertias
 
 
@@ -31,6 +31,27 @@ def test_passes_are_those_of_the_reference(weighted: bool) -> None:
     np.testing.assert_allclose(centres, expected, rtol=1e-12)
     np.testing.assert_allclose(last, lloyd(X, X[:4], 5, weights if weighted else None)[0], rtol=1e-12)
     np.testing.assert_allclose(inertias, trace, rtol=1e-12)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e9])
+@pytest.mark.parametrize("kind", ["normal", "clusters", "lattice"])
+def test_bounds_leave_the_bits_of_single_passes(kind: str, offset: float) -> None:
+    """On a lattice many rows are equally near to several centres."""
+    rng = np.random.default_rng(1)
+    X = {
+        "normal": rng.normal(size=(900, 6)),
+        "clusters": rng.normal(size=(900, 6)) + 20.0 * rng.integers(0, 2, (900, 6)),
+        "lattice": rng.integers(-1, 2, (900, 6)).astype(float),
+    }[kind] + offset
+    done, centres, last, labels, inertias = run(X, X[:5], np.empty(0), 30)
+    assert done > 3
+    start = X[:5]
+    for p in range(done):
+        one, now, before, single, inertia = run(X, start, np.empty(0), 1)
+        assert (one, inertia[0]) == (1, inertias[p])
+        start = now
+    for found, expected in ((centres, now), (last, before), (labels, single)):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_they_end_when_no_label_changes_and_at_the_tolerance() -> None:

@@ -70,6 +70,23 @@ def squared_distances(X: Any, C: Any, out: Any) -> None:
 # --------------------------------------------------------------------------------------------------------- assignment
 
 
+@internal_kernel
+def _two_nearest(x: Any, C: Any, order: Any) -> tuple[int, float, float]:
+    """Return the nearest centre of a row, D to it, and D to the second nearest."""
+    a, D, second, is_tied = 0, square_distance(x, C[0]), np.inf, False
+    for j in range(1, len(C)):  # selections instead of branches, which cannot be predicted
+        E = square_distance(x, C[j])
+        is_tied |= E == D
+        second = min(second, max(D, E))
+        a = j if E < D else a
+        D = min(D, E)
+    if is_tied:
+        for j in range(len(C)):
+            if square_distance(x, C[j]) == D and order[j] < order[a]:
+                a = j
+    return a, D, second
+
+
 @non_allocating_kernel
 def assign_few_rows(X: Any, C: Any, order: Any, labels: Any, own: Any) -> int:
     """Assign rows to their nearest centres by all distances (1), without a filter; returns how many moved.
@@ -79,12 +96,33 @@ def assign_few_rows(X: Any, C: Any, order: Any, labels: Any, own: Any) -> int:
     """
     moved = 0
     for i in range(len(X)):
-        a, D = 0, square_distance(X[i], C[0])
-        for j in range(1, len(C)):
-            E = square_distance(X[i], C[j])
-            if E < D or (E == D and order[j] < order[a]):
-                a, D = j, E
-        own[i] = D
+        a, own[i], _ = _two_nearest(X[i], C, order)
+        if labels[i] != a:
+            labels[i] = a
+            moved += 1
+    return moved
+
+
+@internal_kernel
+def _assign_bounded(X: Any, C: Any, order: Any, labels: Any, bounds: Any, moves: Any) -> int:
+    """Do the same as `assign_few_rows`; rows that are nearer to their own centre than a bound keep it.
+
+    bounds : (own, lower): D of the rows to their centres, and lower bounds on their distances to the others, all before
+        the centres moved; the latter are replaced
+    moves : how far each centre moved, infinite where there are no bounds yet; the largest at the end
+    """
+    own, lower = bounds
+    moved, slack = 0, (C.shape[1] + 16) * 2.0**-52  # covers the rounding of D and of the bounds
+    for i in range(len(X)):
+        bound = lower[i] * (1.0 - slack) - moves[-1] * (1.0 + slack)
+        lower[i] = bound
+        nearer = bound - moves[labels[i]] * (1.0 + slack)
+        if nearer > 0.0 and own[i] < nearer * nearer * (1.0 - slack):
+            continue
+        if bound > 0.0 and square_distance(X[i], C[labels[i]]) < bound * bound * (1.0 - slack):
+            continue
+        a, _, second = _two_nearest(X[i], C, order)
+        lower[i] = np.sqrt(second)
         if labels[i] != a:
             labels[i] = a
             moved += 1
@@ -387,13 +425,17 @@ def _add_row(x: Any, c: Any, w: float, total: Any) -> float:
 
 
 @non_allocating_kernel
-def add_few_rows(X: Any, C: Any, weights: Any, labels: Any, total: Any, weight: Any) -> float:
-    """Do the same as `add_rows` without bounds, with the same bits when called by `few_passes`."""
+def add_few_rows(X: Any, C: Any, weights: Any, labels: Any, own: Any, total: Any, weight: Any) -> float:
+    """Do the same as `add_rows` without bounds, with the same bits when called by `few_passes`.
+
+    own : receives D of the rows to their centres
+    """
     inertia, weighted = 0.0, len(weights) > 0
     for i in range(len(X)):
         a = labels[i]
         w = weights[i] if weighted else 1.0
-        inertia += w * _add_row(X[i], C[a], w, total[a])
+        own[i] = _add_row(X[i], C[a], w, total[a])
+        inertia += w * own[i]
         weight[a] += w
     return inertia
 
@@ -402,26 +444,28 @@ def add_few_rows(X: Any, C: Any, weights: Any, labels: Any, total: Any, weight: 
 
 
 @non_allocating_kernel
-def few_passes(X: Any, centres: Any, weights: Any, labels: Any, own: Any, sums: Any, inertias: Any) -> int:
+def few_passes(X: Any, centres: Any, weights: Any, labels: Any, bounds: Any, sums: Any, inertias: Any) -> int:
     """Run Lloyd's algorithm on few rows, for at most as many passes as `inertias` has room for; returns how many.
 
     A pass in which no label changes, a cluster is empty or sums are not finite is left to the caller. In the latter two
     cases labels are set to -1, so that the caller's pass counts all rows as moved.
 
     centres : (values, values before the last pass, the numbers of the centres outside); the first two are replaced
-    labels, own : of the rows, replaced
-    sums : (total, weight, step): as for `add_few_rows`; the sum of squared steps of the centres at which passes end,
-        and that of the last pass
+    labels : of the rows, replaced
+    bounds : scratch of two values per row (`_assign_bounded`)
+    sums : (total, weight, moves, step): as for `add_few_rows`; scratch, one value more than centres; the sum of squared
+        steps of the centres at which passes end, and that of the last pass
     """
     C, before, order = centres
-    total, weight, step = sums
+    total, weight, moves, step = sums
+    moves[:] = np.inf
     for p in range(len(inertias)):
-        moved = assign_few_rows(X, C, order, labels, own)
+        moved = _assign_bounded(X, C, order, labels, bounds, moves)
         for a in range(len(C)):
             weight[a] = 0.0
             for j in range(C.shape[1]):
                 total[a, j] = 0.0
-        inertia = add_few_rows(X, C, weights, labels, total, weight)
+        inertia = add_few_rows(X, C, weights, labels, bounds[0], total, weight)
         is_whole = moved > 0 and np.isfinite(inertia)
         for a in range(len(C)):
             is_whole = is_whole and weight[a] > 0.0
@@ -430,13 +474,17 @@ def few_passes(X: Any, centres: Any, weights: Any, labels: Any, own: Any, sums: 
                 for i in range(len(labels)):
                     labels[i] = -1
             return p
-        inertias[p], s = inertia, 0.0
+        inertias[p], s, moves[-1] = inertia, 0.0, 0.0
         for a in range(len(C)):
+            move = 0.0
             for j in range(C.shape[1]):
                 c = C[a, j] + total[a, j] / weight[a]
                 t = c - C[a, j]
                 s += t * t
+                move += t * t
                 before[a, j], C[a, j] = C[a, j], c
+            moves[a] = np.sqrt(move)
+            moves[-1] = max(moves[-1], moves[a])
         step[1] = s
         if s <= step[0]:
             return p + 1
@@ -465,6 +513,6 @@ def warmup() -> None:
         open_rows(X, C, np.zeros(1), (own, single[:1], single), (labels, bounds, single), (own, rows, block, own))
         compile_assignment(dtype)
         add_rows(X, C, weights, labels, single, np.zeros((2, 1)), np.zeros(2))
-        add_few_rows(X, C, weights, labels, np.zeros((2, 1)), np.zeros(2))
-    sums = (np.zeros((2, 1)), np.zeros(2), np.zeros(2))
-    few_passes(np.zeros((1, 1)), (C, C.copy(), np.arange(2)), weights, labels, own, sums, np.zeros(1))
+        add_few_rows(X, C, weights, labels, own, np.zeros((2, 1)), np.zeros(2))
+    sums = (np.zeros((2, 1)), np.zeros(2), np.zeros(3), np.zeros(2))
+    few_passes(np.zeros((1, 1)), (C, C.copy(), np.arange(2)), weights, labels, np.zeros((2, 1)), sums, np.zeros(1))

@@ -180,13 +180,14 @@ def _several_passes(run: Run, now: Centres, state: RowState | None, stopping: St
     from summula.cluster.k_means_kernels import few_passes
 
     values, last, inertias = now.values.copy(), np.empty((k, d)), np.empty(min(_TOGETHER, stopping.max_iter - done))
-    sums = np.empty((k, d)), np.empty(k), np.array([stopping.tolerance, np.inf])
-    own, centres = scratch_block("k-means own", 1, len(chunk))[0], (values, last, now.order)
-    count = few_passes(chunk_rows(chunk), centres, chunk_weights(chunk), state.labels, own, sums, inertias)
+    sums = np.empty((k, d)), np.empty(k), np.empty(k + 1), np.array([stopping.tolerance, np.inf])
+    bounds, centres = scratch_block("k-means bounds", 2, len(chunk)), (values, last, now.order)
+    bounds[:] = 0.0
+    count = few_passes(chunk_rows(chunk), centres, chunk_weights(chunk), state.labels, bounds, sums, inertias)
     if not count:
         return None
     before, after = (Centres(points, now.order, now.ends, now.origin) for points in (last, values))
-    return _Passes(before, after, inertias[:count].tolist(), float(sums[2][1]))
+    return _Passes(before, after, inertias[:count].tolist(), float(sums[3][1]))
 
 
 def _squared_step(before: Centres, after: Centres) -> float:

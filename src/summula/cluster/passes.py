@@ -218,7 +218,7 @@ class ClusterSums(Sum):
         from summula.cluster.k_means_kernels import add_few_rows, add_rows
 
         if few:
-            inertia = add_few_rows(X, centres.values, w, here.labels, total, weight)
+            inertia = add_few_rows(X, centres.values, w, here.labels, own, total, weight)
         else:
             inertia = add_rows(X, centres.values, w, here.labels, here.upper, total, weight)
         return cls(weight, total, float(inertia), moved)
