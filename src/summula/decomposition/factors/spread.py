@@ -56,7 +56,7 @@ class Spread(NamedTuple):
     @property
     def size(self) -> int:
         """Number of columns that vary."""
-        return int(self.varies.sum())
+        return int(self.varies.sum()) if self.matrix is None else len(self.matrix)
 
     def eigen(self, psi: Array, wanted: int | None) -> Eigen:
         """Equation (1): the leading eigenvectors, or all."""
