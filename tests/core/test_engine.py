@@ -377,3 +377,45 @@ def test_tasks_end_when_their_results_are_not_needed():
     with pytest.raises(ZeroDivisionError):
         list(ThreadEngine(2).map_ordered(task, range(2)))
     assert stopped == ["CancelledError"]
+
+
+@pytest.mark.usefixtures("four_cpus")
+class TestShortParts:
+    """`map_short`: the calling thread computes parts, too."""
+
+    @pytest.mark.parametrize("n_jobs", [1, 2, 4])
+    def test_values_come_in_the_order_of_the_parts(self, n_jobs):
+        busy = Busy(together=n_jobs)
+        assert list(ThreadEngine().map_short(busy, range(30), n_jobs=n_jobs)) == list(range(30))
+        assert busy.most == n_jobs
+        assert threading.current_thread().name in busy.threads
+
+    def test_of_several_errors_the_first_by_position_is_raised(self):
+        def fail(k):
+            time.sleep(0.01 * (k == 1))
+            if k:
+                raise LookupError(k)
+
+        with pytest.raises(LookupError, match=r"^1$"):
+            list(ThreadEngine().map_short(fail, range(30)))
+
+    def test_ctrl_c_in_the_calling_thread_waits_for_the_others_and_starts_nothing_more(self):
+        busy, main = Busy(pause=0.02, together=2), threading.current_thread()
+
+        def interrupted(part):
+            busy(part)
+            if threading.current_thread() is main:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            list(ThreadEngine(2).map_short(interrupted, range(100)))
+        assert busy.now == 0
+        started = len(busy.started)
+        time.sleep(0.05)
+        assert len(busy.started) == started < 10
+
+    def test_tasks_of_the_pool_run_inline(self):
+        def nested(part):
+            return sum(ThreadEngine().map_short(lambda k: k * part, range(5)))
+
+        assert list(ThreadEngine().map_ordered(nested, range(8))) == [10 * k for k in range(8)]

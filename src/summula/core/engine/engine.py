@@ -201,6 +201,46 @@ class ThreadEngine(SerialEngine):
                     future.cancel()
                 wait(running)
 
+    def map_short(
+        self, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None
+    ) -> Generator[S, None, None]:
+        """Yield the values of `fn` for a few parts that take about as long as waking a thread, in order.
+
+        The calling thread computes as many of them as it can, instead of waiting for threads of the pool. Nothing can
+        stop it in between but Ctrl-C.
+        """
+        threads = min(self.threads(n_jobs), len(parts))
+        if threads < 2 or inside_pool():
+            yield from super().map_ordered(fn, parts)
+            return
+        values: dict[int, S] = {}
+        errors: dict[int, Exception] = {}
+        remaining = deque(enumerate(parts))
+
+        def work() -> None:
+            while remaining:
+                try:
+                    place, part = remaining.popleft()
+                except IndexError:  # another thread took the last one
+                    return
+                try:
+                    values[place] = fn(part)
+                except Exception as error:
+                    errors[place] = error
+                    remaining.clear()
+
+        with one_blas_thread():
+            helpers = [pool().submit(copy_context().run, work) for _ in range(threads - 1)]
+            try:
+                work()
+            finally:
+                remaining.clear()
+                wait([helper for helper in helpers if not helper.cancel()])
+        if errors:
+            raise errors[min(errors)]
+        for place in range(len(parts)):
+            yield values.pop(place)
+
 
 _current: ContextVar[Engine | None] = ContextVar("summula_engine", default=None)
 _default = ThreadEngine()

@@ -28,6 +28,7 @@ __all__ = ["OutOfTime", "Run", "Unnamed", "check_clock"]
 S = TypeVar("S", bound=Statistic)
 Array = NDArray[Any]
 
+_SHORT = 2**20  # values of rows in memory whose sums take a few milliseconds
 _TASKS = 24  # enough to keep threads busy to the end of a pass
 
 
@@ -109,7 +110,10 @@ class Run:
         context = self._begin(task, len(parts))
         fn = functools.partial(blocks_of_part if parts is self.parts else sums_of_part, statistic, params)
         step: Any = None  # with smaller parts: the sum of the chunks so far in the current grid step
-        with closing(self.engine.map_ordered(fn, parts, n_jobs=self.n_jobs)) as results:
+        map_parts = self.engine.map_ordered
+        if isinstance(self.engine, ThreadEngine) and self._is_short and not by_chunk:
+            map_parts = self.engine.map_short
+        with closing(map_parts(fn, parts, n_jobs=self.n_jobs)) as results:
             for values in results:
                 for place, value in values:
                     if parts is self.parts:
@@ -141,6 +145,12 @@ class Run:
     def rows_are_few(self) -> bool:
         """Whether the rows are one chunk in memory: handing them over to a thread would take longer than a pass."""
         return self._only_chunk() is not None
+
+    @property
+    def _is_short(self) -> bool:
+        """Whether a pass takes so little time that the calling thread should not wait for others to start."""
+        source = self.source
+        return isinstance(source, MemorySource) and source.n_rows * source.n_features <= _SHORT
 
     def _sum_here(self, statistic: Any, params: Any, task: str, chunk: Chunk) -> Any:
         """The statistic of rows that are one chunk."""
