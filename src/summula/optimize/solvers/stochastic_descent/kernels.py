@@ -34,8 +34,9 @@ from summula.core.compilation.compile import (
 )
 from summula.core.compilation.intrinsics import prefetch
 from summula.core.engine.random_kernels import shuffle
-from summula.linear_model.sgd.rows import Buffer
-from summula.linear_model.sgd.rule import (
+from summula.losses.kernels import loss_of_score, slope_of_score
+from summula.optimize.solvers.stochastic_descent.rows import Buffer
+from summula.optimize.solvers.stochastic_descent.rule import (
     AVERAGED,
     ETA,
     INTERCEPT,
@@ -52,7 +53,6 @@ from summula.linear_model.sgd.rule import (
     Rule,
     State,
 )
-from summula.losses.kernels import loss_of_score, slope_of_score
 
 __all__ = [
     "add_products",

@@ -4,7 +4,7 @@ With losses l, weights c and penalty R each score minimises
 
     F(w, b) = 1/n sum_i c_i l(y_i, w'x_i + b) + alpha R(w),   R(w) = (1 - r) |w|^2 / 2 + r |w|_1                   (1)
 
-by steps along the gradient of one row (`sgd/kernels.py`), with step sizes
+by steps along the gradient of one row (`stochastic_descent/kernels.py`), with step sizes
 
     constant    eta = eta0                                                                                         (2)
     optimal     eta = 1 / (alpha (t0 + t)),  t0 such that the first is alpha^(-1/4)                                (3)
@@ -33,8 +33,8 @@ from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError
 from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum
-from summula.linear_model.sgd.rows import Buffer, HeldOut, Visits, rows_in_order
-from summula.linear_model.sgd.rule import (
+from summula.optimize.solvers.stochastic_descent.rows import Buffer, HeldOut, Visits, rows_in_order
+from summula.optimize.solvers.stochastic_descent.rule import (
     AVERAGED,
     ETA,
     INTERCEPT,
@@ -106,7 +106,7 @@ class Column:
 
     def see(self, buffer: Buffer) -> None:
         """Take the steps of one buffer."""
-        from summula.linear_model.sgd.kernels import descend
+        from summula.optimize.solvers.stochastic_descent.kernels import descend
 
         descend(buffer, self.rule, self.state)
 
@@ -123,7 +123,7 @@ class Column:
 
     def take_epochs(self, visits: Visits, settings: Settings, first: int, most: int) -> None:
         """Take up to `most` epochs over rows that are one buffer at once, fewer where a stopping rule may apply."""
-        from summula.linear_model.sgd.kernels import descend
+        from summula.optimize.solvers.stochastic_descent.kernels import descend
 
         if settings.tol is not None and not settings.clean_only:
             most = min(most, settings.patience - self._waited)
@@ -189,7 +189,7 @@ class Column:
 
     def tidy(self) -> None:
         """Apply pending L1 penalties, update the averages, and multiply the weights by their scale."""
-        from summula.linear_model.sgd.kernels import apply_pending_updates
+        from summula.optimize.solvers.stochastic_descent.kernels import apply_pending_updates
 
         apply_pending_updates(self.state)
         self.state.v[:] *= self.state.numbers[SCALE]
