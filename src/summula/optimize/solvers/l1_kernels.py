@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compilation.compile import kernel, non_allocating_kernel
+from summula.core.compilation.compile import internal_kernel, kernel, non_allocating_kernel
 from summula.core.numerics.cholesky_kernels import cholesky, cholesky_solve
 from summula.penalties.kernels import proximal_step
 
@@ -106,6 +106,24 @@ def survey(
     return value, gap
 
 
+@internal_kernel
+def _dependent_direction(G: Array, v: Array, whole: int, n: int, scratch: FaceScratch) -> None:
+    """Write the combination of columns that is 0, the first `whole` + 1 of the support, and does not raise a |v|."""
+    S, L, x = scratch
+    for k in range(whole):
+        x[k] = -G[S[whole], S[k]]
+    cholesky_solve(L, whole, x)
+    x[whole] = 1.0
+    for k in range(whole + 1, n):
+        x[k] = 0.0
+    ascent = 0.0
+    for k in range(whole + 1):
+        ascent += x[k] if v[S[k]] > 0.0 else -x[k]
+    if ascent > 0.0:
+        for k in range(whole + 1):
+            x[k] = -x[k]
+
+
 @non_allocating_kernel
 def face_steps(
     G: Array, q: Array, v: Array, a: float, b: float, crossings: int, dependent: float, scratch: FaceScratch
@@ -133,18 +151,7 @@ def face_steps(
             for k in range(n):
                 x[k] -= v[S[k]]
         else:  # column `whole` is a combination of those before it
-            for k in range(whole):
-                x[k] = -G[S[whole], S[k]]
-            cholesky_solve(L, whole, x)
-            x[whole] = 1.0
-            for k in range(whole + 1, n):
-                x[k] = 0.0
-            ascent = 0.0
-            for k in range(whole + 1):
-                ascent += x[k] if v[S[k]] > 0.0 else -x[k]
-            if ascent > 0.0:
-                for k in range(whole + 1):
-                    x[k] = -x[k]
+            _dependent_direction(G, v, whole, n, scratch)
         t = np.inf
         for k in range(n):
             if x[k] * v[S[k]] < 0.0:

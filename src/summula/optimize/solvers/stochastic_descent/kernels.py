@@ -73,7 +73,7 @@ class _Rows(NamedTuple):
     """A buffer without the columns of its values, and scratch for the steps of a batch."""
 
     data: Array
-    starts: Array | None
+    starts: Any  # None for dense rows
     width: int
     y: Array
     weight: Array
