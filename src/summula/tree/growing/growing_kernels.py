@@ -323,7 +323,6 @@ def _open_node(
         _release_histogram(free_packed, free_wide, state, is_packed, node.histogram)
 
 
-@functools.cache
 def _make_start(set_root: Any) -> Any:
     @internal_kernel
     def start_tree(context: Any, table: Any, member: int) -> None:
@@ -412,6 +411,7 @@ def _make_search(subtract: Any) -> Any:
     return search_children
 
 
+@functools.cache
 def make_grow(criterion: Criterion) -> Any:
     """Return the kernel that grows trees by a criterion."""
     set_children = criterion.set_children
