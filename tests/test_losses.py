@@ -76,6 +76,16 @@ def test_slope_and_curvature_are_derivatives_of_the_value(family: Family, link: 
     assert (error <= 1e-6 * (scale + np.abs(slope) + np.abs(curvature))).all()
 
 
+@pytest.mark.parametrize("loss", [losses.PoissonLog(), losses.GammaLog()], ids=repr)
+def test_relative_values_differ_from_the_deviance_by_terms_in_y_alone(loss) -> None:
+    y, eta = grid(Poisson() if isinstance(loss, losses.PoissonLog) else families.Gamma(), "log")
+    found, whole = loss.relative(y, eta), loss.derivatives(y, eta)
+    assert np.array_equal(found.slope, whole.slope)
+    assert np.array_equal(found.curvature, loss.curvature(y, eta))
+    constant = special.xlogy(y, y) - y if isinstance(loss, losses.PoissonLog) else -1.0 - np.log(y)
+    np.testing.assert_allclose(found.value + constant, whole.value, atol=1e-14)
+
+
 @pairs
 def test_the_value_is_half_the_unit_deviance(family: Family, link: str) -> None:
     y, eta = grid(family, link)

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from summula.cluster.certificate import KMeansCertificate
 from summula.core.numerics.certificate import Certificate
 from summula.linear_model.perceptron import PerceptronCertificate
-from summula.linear_model.sgd.certificate import DescentCertificate
+from summula.optimize.solvers.stochastic_descent.certificate import DescentCertificate
 from summula.svm.dual.certificate import SupportCertificate
 
 # What rounding may change in a well-conditioned fit: a few hundred units in the last place (sums of a few thousand

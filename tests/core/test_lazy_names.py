@@ -44,6 +44,6 @@ def test_one_model_does_not_load_the_others():
     assert run("""
     import json, sys
     from summula.linear_model import Ridge
-    loaded = {"summula.linear_model.sgd.model", "summula.linear_model.glm.model", "summula.stats.families", "numba"}
+    loaded = {"summula.optimize.solvers.stochastic_descent.model", "summula.linear_model.glm.model", "summula.stats.families", "numba"}
     print(json.dumps(not loaded & set(sys.modules)))
     """)

@@ -20,8 +20,8 @@ from sklearn.preprocessing import scale
 import summula
 from summula.core.data import chunks
 from summula.linear_model import LogisticRegression, Perceptron, SGDClassifier, SGDRegressor
-from summula.linear_model.sgd import model as sgd_model
-from summula.linear_model.sgd import rows as sgd_rows
+from summula.optimize.solvers.stochastic_descent import model as sgd_model
+from summula.optimize.solvers.stochastic_descent import rows as sgd_rows
 from tests.contract.compare import assert_same_bits, fitted_attributes, without_names
 
 LOSSES = ("hinge", "squared_hinge", "log_loss", "modified_huber", "perceptron", "squared_error", "huber")

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from summula.linear_model.sgd import kernels as sgd_kernels
-from summula.linear_model.sgd import rows as sgd_rows
-from summula.linear_model.sgd.kernels import apply_pending_updates, descend
-from summula.linear_model.sgd.rows import Buffer
-from summula.linear_model.sgd.rule import (
+from summula.losses import score_losses
+from summula.losses.kernels import loss_of_score, slope_of_score
+from summula.optimize.solvers.stochastic_descent import kernels as sgd_kernels
+from summula.optimize.solvers.stochastic_descent import rows as sgd_rows
+from summula.optimize.solvers.stochastic_descent.kernels import apply_pending_updates, descend
+from summula.optimize.solvers.stochastic_descent.rows import Buffer
+from summula.optimize.solvers.stochastic_descent.rule import (
     AVERAGED,
     INTERCEPT,
     INTERCEPTS,
@@ -24,8 +26,6 @@ from summula.linear_model.sgd.rule import (
     Rule,
     State,
 )
-from summula.losses import score_losses
-from summula.losses.kernels import loss_of_score, slope_of_score
 from tests.reference import stochastic
 
 REGRESSION = ("squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive")

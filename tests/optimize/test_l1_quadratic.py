@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from summula.linear_model.l1.column_quadratic import ColumnQuadratic
-from summula.optimize.solvers.l1_kernels import face_steps, survey, sweep
+from summula.optimize.solvers.l1_kernels import FaceScratch, face_steps, survey, sweep
 from summula.optimize.solvers.l1_path import l1_path
 from summula.optimize.solvers.l1_quadratic import GramQuadratic, judged, minimise_l1, newton_on_face
 from summula.penalties import Penalty
@@ -205,8 +205,9 @@ def test_compiled_steps_on_a_face_are_those_by_lapack(penalty, copies, seed):
     start[rng.random(d) < 0.3] = 0.0
     plain, compiled = start.copy(), start.copy()
     reached = newton_on_face(quadratic.G, quadratic.q, plain, penalty, 30)
-    scratch = np.empty(d, np.int64), np.empty((d, d)), np.empty(d)
-    assert face_steps(quadratic.G, quadratic.q, compiled, penalty.l1, penalty.l2, 30, 1e-13, *scratch) == reached
+    assert (
+        face_steps(quadratic.G, quadratic.q, compiled, penalty.l1, penalty.l2, 30, 1e-13, FaceScratch.of(d)) == reached
+    )
     used = compiled != 0
     slope = quadratic.slope(compiled, np.flatnonzero(used)) - penalty.l2 * compiled - penalty.l1 * np.sign(compiled)
     np.testing.assert_allclose(slope[used], 0.0, atol=1e-10)

@@ -1,4 +1,4 @@
-"""The kernel of `summula.linear_model.sgd.kernels`, row by row on plain weights: no scale, no laziness."""
+"""The kernel of `summula.optimize.solvers.stochastic_descent.kernels`, row by row on plain weights: no scale, no laziness."""
 
 from __future__ import annotations
 

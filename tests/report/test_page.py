@@ -14,7 +14,7 @@ pytest.importorskip("jinja2")
 
 from summula.report import Content, Figure, Gallery, Table, render
 from summula.report.axes import SMALL, Axis, date_ticks, level_ticks, number_text
-from summula.report.charts import Line, bars, histogram, intervals, lines, points, waterfall
+from summula.report.charts import Line, Scale, bars, histogram, intervals, lines, points, waterfall
 from summula.report.matrix_charts import matrix
 
 VOID = {"meta", "br", "link", "img", "input"}
@@ -66,7 +66,7 @@ def test_names_of_all_kinds_are_escaped() -> None:
     drawn = [
         bars([evil], [1.0], evil),
         intervals([evil], [1.0], [0.0], [2.0], evil),
-        lines([Line(evil, np.arange(3.0), np.arange(3.0))] * 2, evil, evil),
+        lines([Line(evil, np.arange(3.0), np.arange(3.0))] * 2, Scale(evil), Scale(evil)),
         points(np.arange(3.0), np.arange(3.0), evil, evil),
         histogram(np.arange(9.0), evil),
         histogram([np.arange(9.0), np.arange(3.0)], evil, names=[evil, evil]),
@@ -112,14 +112,14 @@ def test_drawings_stay_within_their_frame(scale: float) -> None:
     x, y = scale * rng.normal(size=5_000), scale * rng.normal(size=5_000)
     for svg in (
         points(x, y, "x", "y", diagonal=True, level=0.0),
-        lines([Line("a", np.sort(x[:50]), y[:50])], "x", "y", dots=True),
+        lines([Line("a", np.sort(x[:50]), y[:50])], Scale("x"), Scale("y"), dots=True),
         histogram(x, "x"),
         bars(["a", "b"], [-scale, 2 * scale], "l"),
         intervals(["a"], [scale], [0.5 * scale], [3 * scale], "l"),
         points(np.full(3, scale), np.full(3, scale), "x", "y"),
         waterfall(["a", "b"], [2 * scale, -3 * scale], scale, "l"),
         histogram([x[:100], x[100:]], "x", names=["a" * 30, "b" * 30]),
-        lines([Line("c" * 40, np.sort(x[:9]), y[:9])] * 7, "x", "y"),
+        lines([Line("c" * 40, np.sort(x[:9]), y[:9])] * 7, Scale("x"), Scale("y")),
         matrix(np.array([[1.0, -0.5, np.nan]]), ["r" * 30], ["c" * 30] * 3, "l"),
     ):
         places = coordinates(svg)
@@ -156,7 +156,7 @@ def test_tick_labels(value: float, text: str) -> None:
 def test_axes_of_levels_and_dates_are_labelled_by_them() -> None:
     levels = level_ticks(["Biscoe", "Dream", "an island with a long name"], SMALL)
     drawn = [Line("", np.arange(3.0), np.arange(3.0))]
-    drawing = lines(drawn, "island", "", x_range=(-0.5, 2.5), ticks=levels, box=SMALL)
+    drawing = lines(drawn, Scale("island", (-0.5, 2.5), levels), Scale(""), box=SMALL)
     assert ">Biscoe</text>" in drawing
     assert ">an islan…</text>" in drawing
     days = np.datetime64("2024-01-01").astype(int) + np.arange(100.0)
@@ -170,7 +170,7 @@ def test_labels_of_small_charts_have_room() -> None:
         date_ticks(0.0, 900.0, SMALL),
     ):
         assert sum(7.7 * (len(text) + 1) for _, text in ticks) <= width
-    long = lines([Line("", np.arange(3.0), np.arange(3.0))], "a" * 60, "", box=SMALL)
+    long = lines([Line("", np.arange(3.0), np.arange(3.0))], Scale("a" * 60), Scale(""), box=SMALL)
     assert "a" * 29 + "…</text>" in long
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 from summula.bayes.conjugate import Conjugate, checked_data, checked_level, require_positive, require_some
 from summula.bayes.estimation import check_loss, least_expected_loss, quantile_nodes
@@ -200,7 +200,7 @@ class DirichletMultinomial(Conjugate):
         draws = draws / draws.sum(axis=1, keepdims=True)
 
         def expected(z: Array) -> float:
-            return float(np.mean(loss(_softmax(z), draws)))
+            return float(np.mean(loss(special.softmax(z), draws)))
 
         found = optimize.minimize(
             expected,
@@ -208,15 +208,10 @@ class DirichletMultinomial(Conjugate):
             method="Nelder-Mead",
             options={"xatol": 1e-6, "fatol": 1e-10, "maxiter": 5_000},
         )
-        return _softmax(found.x)
+        return np.asarray(special.softmax(found.x))
 
     def interval(self, level: float = 0.95) -> Any:
         """Credible intervals of the single probabilities, shape (n_outcomes, 2)."""
         tail, a = (1 - checked_level(level)) / 2, self.concentration
         marginal = stats.beta(a, a.sum() - a)
         return np.column_stack([marginal.ppf(tail), marginal.ppf(1 - tail)])
-
-
-def _softmax(z: Array) -> Array:
-    e = np.exp(z - z.max())
-    return np.asarray(e / e.sum())

@@ -93,7 +93,6 @@ class DecisionProblem:
         self.priors = check_probabilities(values, "The priors", sums=True)
         self.states: tuple[Any, ...] = tuple(priors) if self._named else tuple(range(len(self.priors)))
         self._densities = _by_state(likelihoods, self.states)
-        self._likelihoods = likelihoods
         self._table = costs if isinstance(costs, CostTable) else cost_table(costs, self.states, reject_cost)
         self._named_actions = self._named or isinstance(costs, Mapping) or reject_cost is not None
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar, cast
 
@@ -381,31 +382,31 @@ def _checked(tree: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("'assumptions' is not a list of sentences")
     if unmatched := sorted(known ^ tree.keys()):
         raise ValueError(f"{unmatched[0]!r} is missing or unknown")
-    for name in ("estimate", "lower", "upper", "delta"):
-        if type(tree[name]) not in (int, float) or not math.isfinite(tree[name]):
-            raise ValueError(f"{name!r} is not a finite number")
+    for names, is_valid, fault in _FIELDS:
+        for name in names:
+            if not is_valid(tree[name]):
+                raise ValueError(f"{name!r} {fault}")
+    for name in _NUMBERS:
         tree[name] = float(tree[name])
-    for name in ("n", "n_models", "n_groups"):
-        if name == "n_groups" and tree[name] is None:
-            continue
-        if type(tree[name]) is not int or tree[name] < 1:
-            raise ValueError(f"{name!r} is not a positive integer")
-    for name in ("method", "loss", "model", "model_hash", "data_hash"):
-        if not isinstance(tree[name], str):
-            raise ValueError(f"{name!r} is not a string")
-    if type(tree["n_dropped"]) is not int or tree["n_dropped"] < 0:
-        raise ValueError("'n_dropped' is not a count")
-    if tree["sampling"] not in _SAMPLING:
-        raise ValueError("'sampling' is unknown")
     low, high = (float(value) for value in tree["range"])
     tree["range"] = (low, high)
     if not (low <= tree["lower"] <= tree["estimate"] <= tree["upper"] <= high and 0 < tree["delta"] < 1):
         raise ValueError("its numbers contradict each other")
     if tree["costs"] is not None:
         tree["costs"] = tuple(tuple(float(cost) for cost in row) for row in tree["costs"])
-    if not (tree["chosen"] is None or type(tree["chosen"]) in (int, str)):
-        raise ValueError("'chosen' is neither a number nor a name")
     return tree
+
+
+_NUMBERS = ("estimate", "lower", "upper", "delta")
+_FIELDS: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
+    (_NUMBERS, lambda value: type(value) in (int, float) and math.isfinite(value), "is not a finite number"),
+    (("n", "n_models"), lambda value: type(value) is int and value > 0, "is not a positive integer"),
+    (("n_groups",), lambda value: value is None or (type(value) is int and value > 0), "is not a positive integer"),
+    (("method", "loss", "model", "model_hash", "data_hash"), lambda value: isinstance(value, str), "is not a string"),
+    (("n_dropped",), lambda value: type(value) is int and value >= 0, "is not a count"),
+    (("sampling",), lambda value: value in _SAMPLING, "is unknown"),
+    (("chosen",), lambda value: value is None or type(value) in (int, str), "is neither a number nor a name"),
+)
 
 
 # ------------------------------------------------------------------------------------------------------------ re-use

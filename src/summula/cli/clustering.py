@@ -17,7 +17,7 @@ from summula.core.data.readers.opening import Reading, shown_name
 from summula.core.errors import DataError, OutputError, ParameterError
 from summula.preprocessing import TableEncoder
 from summula.report import Content, Figure, Table, render
-from summula.report.charts import Line, bars, lines, points
+from summula.report.charts import Line, Scale, bars, lines, points
 from summula.training.data.row_numbers import located_in
 from summula.training.data.tables import open_table, read_table
 from summula.training.pipeline import versions
@@ -146,7 +146,9 @@ def _content(request: ClusterRequest, found: Clustered) -> Content:
             [
                 Figure(
                     "Inertia of each pass",
-                    lines([Line("inertia", passes, np.array(model.trace_))], "pass", "inertia", dots=True),
+                    lines(
+                        [Line("inertia", passes, np.array(model.trace_))], Scale("pass"), Scale("inertia"), dots=True
+                    ),
                 )
             ],
         ),
@@ -181,7 +183,10 @@ def _selection(model: KMeans) -> list[Figure | Table]:
     inertia, silhouette = (np.array([model.selection_[int(one)][j] for one in k]) for j in range(2))
     rows = [[int(a), float(b), float(c)] for a, b, c in zip(k, inertia, silhouette, strict=True)]
     return [
-        Figure("Inertia", lines([Line("inertia", k, inertia)], "clusters", "inertia", dots=True)),
-        Figure("Silhouette", lines([Line("silhouette", k, silhouette)], "clusters", "mean silhouette", dots=True)),
+        Figure("Inertia", lines([Line("inertia", k, inertia)], Scale("clusters"), Scale("inertia"), dots=True)),
+        Figure(
+            "Silhouette",
+            lines([Line("silhouette", k, silhouette)], Scale("clusters"), Scale("mean silhouette"), dots=True),
+        ),
         Table("", ["clusters", "inertia", "silhouette"], rows, "The silhouette is the mean of a sample of rows."),
     ]

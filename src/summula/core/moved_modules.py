@@ -20,6 +20,7 @@ MOVED = {
     "summula.ensemble.histogram.explaining": "summula.tree.prediction.explaining",
     "summula.linear_model.glm.certificate": "summula.linear_model.glm.bounds.certificate",
     "summula.linear_model.glm.quality": "summula.linear_model.glm.statistics.quality",
+    "summula.linear_model.sgd.certificate": "summula.optimize.solvers.stochastic_descent.certificate",
     "summula.mdp.evaluation": "summula.mdp.solvers.evaluation",
     "summula.optimize.quadratics": "summula.optimize.problems.quadratics",
     "summula.stats.continuous_families": "summula.stats.families.continuous",
@@ -37,11 +38,14 @@ class _MovedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        return importlib.machinery.ModuleSpec(fullname, self) if fullname in MOVED else None
+        is_folder = any(old.startswith(f"{fullname}.") for old in MOVED)  # of which nothing is left
+        known = fullname in MOVED or is_folder
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=is_folder) if known else None
 
     def exec_module(self, module: ModuleType) -> None:
-        new = importlib.import_module(MOVED[module.__name__])
-        module.__dict__["__getattr__"] = lambda name: getattr(new, name)
+        if module.__name__ in MOVED:
+            new = importlib.import_module(MOVED[module.__name__])
+            module.__dict__["__getattr__"] = lambda name: getattr(new, name)
 
 
 def register() -> None:

@@ -40,13 +40,16 @@ def _fill(
     data: Array,
     degree: int,
     strict: bool,
-    ranks: Array,
-    sizes: Array,
+    table: tuple[Array, Array],
     starts: Array,
-    out_indices: Array,
-    out_data: Array,
+    out: tuple[Array, Array],
 ) -> None:
-    """Write the monomials of each row, by degree and then in lexicographic order."""
+    """Write the monomials of each row, by degree and then in lexicographic order.
+
+    table : as from `_rank_table`.
+    out : indices and data.
+    """
+    (ranks, sizes), (out_indices, out_data) = table, out
     pick = np.empty(degree, np.int64)
     product = np.empty(degree + 1, np.float64)
     product[0] = 1.0
@@ -98,10 +101,10 @@ def lift_sparse(X: Any, degree: int, n_out: int, interaction_only: bool) -> Any:
     counts = np.empty(X.shape[0], np.int64)
     _count(X.indptr, degree, interaction_only, choose, counts)
     starts = np.concatenate([[0], np.cumsum(counts)])
-    ranks, sizes = _rank_table(d, degree, interaction_only)
     indices = np.empty(starts[-1], np.int64)
     data = np.empty(starts[-1], X.dtype)
-    _fill(X.indptr, X.indices, X.data, degree, interaction_only, ranks, sizes, starts, indices, data)
+    table = _rank_table(d, degree, interaction_only)
+    _fill(X.indptr, X.indices, X.data, degree, interaction_only, table, starts, (indices, data))
     index_dtype = np.int32 if max(n_out, int(starts[-1])) <= np.iinfo(np.int32).max else np.int64
     lifted = type(X)((data, indices.astype(index_dtype), starts.astype(index_dtype)), shape=(X.shape[0], n_out))
     return lifted

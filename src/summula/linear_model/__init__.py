@@ -1,8 +1,8 @@
 """Linear models. Names are loaded on first use (PEP 562).
 
-Each estimator is one file, named after it. Reading order of the machinery: `base/` (the scores of rows),
-`least_squares/`, `glm/` (likelihoods), `l1/` (lasso, elastic net), `cross_validation/` (many penalties from one pass),
-`sgd/` (stochastic gradient descent).
+Each estimator is one file, named after it. Reading order of the machinery: `least_squares/`, `glm/` (likelihoods),
+`l1/` (lasso, elastic net), `cross_validation/` (many penalties from one pass). Stochastic gradient descent is in
+`optimize/solvers/stochastic_descent/`.
 
 >>> import numpy as np
 >>> from summula.linear_model import LinearRegression

@@ -39,12 +39,12 @@ from summula.core.model_files import schema
 from summula.core.numerics.certificate import Verification
 from summula.core.numerics.exact import leads
 from summula.core.numerics.sums import Sum, merged_by
-from summula.linear_model.sgd.certificate import DescentProblem
-from summula.linear_model.sgd.model import SHARED_PARAMETERS
-from summula.linear_model.sgd.rows import rows_about, rows_in_order, score_origin, squared_lengths
-from summula.linear_model.sgd.rule import INTERCEPT, LOSS, UPDATES
-from summula.linear_model.sgd.solver import AfterEpoch, Column, Settings
-from summula.linear_model.sgd_classifier import StochasticClassifier
+from summula.optimize.solvers.stochastic_descent.certificate import DescentProblem
+from summula.optimize.solvers.stochastic_descent.classifier import StochasticClassifier
+from summula.optimize.solvers.stochastic_descent.model import SHARED_PARAMETERS
+from summula.optimize.solvers.stochastic_descent.rows import rows_about, rows_in_order, score_origin, squared_lengths
+from summula.optimize.solvers.stochastic_descent.rule import INTERCEPT, LOSS, UPDATES
+from summula.optimize.solvers.stochastic_descent.solver import AfterEpoch, Column, Settings
 
 __all__ = ["Perceptron", "PerceptronCertificate"]
 

@@ -7,7 +7,7 @@ With loss="squared_error", penalty=None and learning_rate="constant" every row m
 (Widrow and Hoff 1960). A row's error is multiplied by 1 - eta0 (|x|^2 + 1), so no row overshoots when
 eta0 < 2 / (max |x|^2 + 1); on average the weights converge to least squares if eta0 < 2 / (largest eigenvalue of the
 mean of x x'), and fluctuate about it at a distance that decreases with eta0. The objective, the steps and the stopping
-rule are in `sgd/solver.py`.
+rule are in `stochastic_descent/solver.py`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from summula.core.estimator.parameters import Allowed, one_of
 from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.rows import RowFunction
 from summula.core.model_files import schema
-from summula.linear_model.sgd.certificate import DescentProblem
-from summula.linear_model.sgd.model import SHARED_PARAMETERS, StochasticModel
+from summula.optimize.solvers.stochastic_descent.certificate import DescentProblem
+from summula.optimize.solvers.stochastic_descent.model import SHARED_PARAMETERS, StochasticModel
 
 __all__ = ["SGDRegressor"]
 

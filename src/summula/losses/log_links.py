@@ -3,6 +3,9 @@
 Equation (5) of `likelihoods.py`: with V = mu^p (p = 1 Poisson, 2 gamma, 3 inverse Gaussian)
 
     l' = e^((2-p) eta) - y e^((1-p) eta),      E l'' = e^((2-p) eta)                                            (5)
+
+Half a deviance is 0 at mu = y because of its terms in y alone. `relative` leaves them out, for boosting: they change
+neither the minimum nor comparisons between models, and cost a logarithm per row.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from numpy.typing import NDArray
 from summula.core.errors import ParameterError
 from summula.core.model_files import schema
 from summula.core.numerics.exponentials import FAR, exponential, sigmoid
-from summula.losses.loss import Derivatives, Loss
+from summula.losses.loss import Derivatives, Loss, Relative
 from summula.stats import families
 
 __all__ = ["GammaLog", "InverseGaussianLog", "NegativeBinomialLog", "PoissonLog", "TweedieLog"]
@@ -50,6 +53,11 @@ class PoissonLog(Loss):
     def curvature(self, y: Array, eta: Array) -> Array:
         return exponential(eta)
 
+    def relative(self, y: Array, eta: Array) -> Relative:
+        """Compute mu - y eta, the value without y log y - y, with slope and curvature."""
+        mu = exponential(eta)
+        return Relative(mu - y * eta, mu - y, mu)
+
 
 @schema.saved()
 @dataclass(frozen=True)
@@ -68,6 +76,11 @@ class GammaLog(Loss):
 
     def curvature(self, y: Array, eta: Array) -> Array:
         return y * exponential(eta, -1.0)
+
+    def relative(self, y: Array, eta: Array) -> Relative:
+        """Compute eta + y / mu, the value without -1 - log y, with slope and curvature."""
+        ratio = self.curvature(y, eta)
+        return Relative(eta + ratio, 1.0 - ratio, ratio)
 
 
 @schema.saved()

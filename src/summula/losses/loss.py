@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from summula.core.errors import ParameterError
 from summula.core.model_files import schema
 
-__all__ = ["Derivatives", "Huber", "Interval", "Loss", "Squared"]
+__all__ = ["Derivatives", "Huber", "Interval", "Loss", "Relative", "Squared"]
 
 Array = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -24,6 +24,14 @@ class Derivatives(NamedTuple):
     value: Array
     slope: Array
     fisher: Array
+
+
+class Relative(NamedTuple):
+    """Value of a loss up to terms in y alone, slope and curvature, row by row."""
+
+    value: Array
+    slope: Array
+    curvature: Array
 
 
 @schema.state()

@@ -187,18 +187,16 @@ def _of_predictions(model: Any, X: Any, y: Any, options: dict[str, Any]) -> str:
         return "regions" if classes is not None else "surface"
     if "column" in options:
         return "curves" if _needs_curves(model, classes) else "mean"
-    if classes is None:
-        return (
-            "mean" if width == 1 else "importances" if has_importances else "surface" if width == 2 else "predictions"
-        )
     if name in _CATEGORICAL:
         return "confusion"
     if width == 1:
         return "curves" if _needs_curves(model, classes) else "mean"
-    if width == 2:
+    if width == 2 and classes is not None:
         margin = name in _MARGINS and np.size(classes) == 2 and y is not None
         return "margin" if margin and not options else "regions"
-    return "importances" if has_importances else "confusion"
+    if has_importances:
+        return "importances"
+    return "confusion" if classes is not None else "surface" if width == 2 else "predictions"
 
 
 def _needs_curves(model: Any, classes: Any) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from summula.report.axes import NORMAL, Axis, Box, Ticks, axis_of, date_ticks, frame, legend, svg
 from summula.report.row_charts import bars, intervals, waterfall
 
-__all__ = ["Line", "bars", "histogram", "intervals", "lines", "points", "waterfall"]
+__all__ = ["Line", "Scale", "bars", "histogram", "intervals", "lines", "points", "waterfall"]
 
 Array = NDArray[Any]
 Range = tuple[float, float]
@@ -29,15 +29,19 @@ class Line(NamedTuple):
     y: Array
 
 
+class Scale(NamedTuple):
+    """An axis: its name, its range, and for a horizontal axis its ticks (places and labels); None derives them."""
+
+    name: str
+    range: Range | None = None
+    ticks: Ticks | None = None
+
+
 def lines(
     drawn: Sequence[Line],
-    x_name: str,
-    y_name: str,
-    fixed: Range | None = None,
+    x_scale: Scale,
+    y_scale: Scale,
     *,
-    x_range: Range | None = None,
-    y_range: Range | None = None,
-    ticks: Ticks | None = None,
     diagonal: bool = False,
     dots: bool = False,
     mark: float | None = None,
@@ -48,13 +52,7 @@ def lines(
     Parameters
     ----------
     drawn : sequence of Line
-    x_name, y_name : str
-    fixed : tuple of float, optional
-        The range of both axes.
-    x_range, y_range : tuple of float, optional
-        The range of one axis.
-    ticks : list of tuple, optional
-        Places and labels on the horizontal axis; by default round numbers.
+    x_scale, y_scale : Scale
     diagonal : bool
         Whether to draw the line on which both are equal.
     dots : bool
@@ -65,9 +63,9 @@ def lines(
     """
     names, above = legend([line.name for line in drawn], box) if len(drawn) > 1 else ([], 0.0)
     box = box.lowered(above)
-    x = axis_of([line.x for line in drawn], box.left, box.width - box.right, fixed or x_range)
-    y = axis_of([line.y for line in drawn], box.height - box.bottom, box.top, fixed or y_range)
-    body = [*names, *frame(box, x, y, x_name, y_name, ticks=ticks)]
+    x = axis_of([line.x for line in drawn], box.left, box.width - box.right, x_scale.range)
+    y = axis_of([line.y for line in drawn], box.height - box.bottom, box.top, y_scale.range)
+    body = [*names, *frame(box, x, y, x_scale.name, y_scale.name, ticks=x_scale.ticks)]
     if diagonal:
         body.append(_diagonal(x, y))
     if mark is not None and x.low <= mark <= x.high:
@@ -79,7 +77,7 @@ def lines(
         body.append(f'<polyline class="line s{k % 6}" points="{path}"><title>{escape(line.name)}</title></polyline>')
         if dots:
             body += [f'<circle class="dot s{k % 6}" cx="{a:.1f}" cy="{b:.1f}" r="3"/>' for a, b in places]
-    return svg(body, f"{y_name} over {x_name}", box.width, box.height)
+    return svg(body, f"{y_scale.name} over {x_scale.name}", box.width, box.height)
 
 
 def _diagonal(x: Axis, y: Axis) -> str:

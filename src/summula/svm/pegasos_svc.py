@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from summula.core.estimator.parameters import Allowed, boolean, integer, mapping, none, one_of, random_state, real
 from summula.core.model_files import schema
-from summula.linear_model.sgd_classifier import StochasticClassifier
+from summula.optimize.solvers.stochastic_descent.classifier import StochasticClassifier
 
 __all__ = ["PegasosSVC"]
 

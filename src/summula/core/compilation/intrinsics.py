@@ -1,6 +1,7 @@
-"""LLVM instructions and system calls that Numba does not provide: atomics, prefetch, min and max, and waiting.
+"""LLVM instructions and system calls that Numba does not provide: atomics, addresses, prefetch, min and max, waiting.
 
-All of them are for use inside kernels. Atomics work on elements of one-dimensional int64 arrays.
+All of them are for use inside kernels. Atomics work on elements of one-dimensional int64 arrays. Those that work on
+vectors are in `vector_intrinsics`.
 """
 
 from __future__ import annotations
@@ -15,17 +16,22 @@ from numba import types
 from numba.extending import intrinsic
 
 __all__ = [
-    "any_of_32_at_most",
-    "any_of_64_at_most",
     "compare_exchange",
+    "copy_shifted",
     "cpu_relax",
+    "define",
+    "element_pointer",
     "emit_prefetch",
     "load_acquire",
+    "load_double",
+    "load_word",
     "maximum",
     "minimum",
+    "number_type",
     "prefetch",
     "sched_yield",
     "sleep_microseconds",
+    "store_double",
     "store_release",
 ]
 
@@ -35,14 +41,19 @@ _IS_WINDOWS = sys.platform == "win32"
 _MACHINE = platform.machine().lower()
 
 
-def _define(function: Callable[..., Any]) -> Any:
+def define(function: Callable[..., Any]) -> Any:
     """Register an intrinsic; callers leave out the typing context, which Numba provides."""
     return intrinsic(function)
 
 
-def _element(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
+def element_pointer(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
     """Return the address of an element of a one-dimensional array."""
     return builder.gep(context.make_array(kind)(context, builder, array).data, [index])
+
+
+def number_type(kind: Any) -> Any:
+    """Return the LLVM type of float64 or float32."""
+    return ir.DoubleType() if kind == types.float64 else ir.FloatType()
 
 
 def _external(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
@@ -60,85 +71,102 @@ def _extreme(name: str) -> Any:
     return types.float64(types.float64, types.float64), generate
 
 
-@_define
+@define
 def maximum(typing: Any, a: Any, b: Any) -> Any:
     """Return the larger of two doubles that are not NaN; a loop over it uses vector instructions."""
     return _extreme("llvm.maxnum")
 
 
-@_define
+@define
 def minimum(typing: Any, a: Any, b: Any) -> Any:
     """Return the smaller of two doubles that are not NaN; a loop over it uses vector instructions."""
     return _extreme("llvm.minnum")
 
 
-def _any_at_most(count: int) -> Any:
-    @_define
-    def any_at_most(typing: Any, array: Any, index: Any, limit: Any) -> Any:
-        """Return whether any of `count` elements from an index on is at most a limit: one comparison per vector."""
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            number, size = (ir.DoubleType(), 8) if signature.args[2] == types.float64 else (ir.FloatType(), 4)
-            vector, lanes = ir.VectorType(number, _LANES), range(_LANES)
-            pointer = builder.bitcast(_element(context, builder, signature.args[0], *args[:2]), vector.as_pointer())
-            limits = ir.Constant(vector, ir.Undefined)
-            for k in lanes:
-                limits = builder.insert_element(limits, args[2], _I32(k))
-            found = ir.Constant(ir.VectorType(ir.IntType(1), _LANES), [0] * _LANES)
-            for k in range(count // _LANES):
-                values = builder.load(builder.gep(pointer, [_I32(k)]), align=size)
-                found = builder.or_(found, builder.fcmp_ordered("<=", values, limits))
-            mask = ir.IntType(_LANES)
-            return builder.icmp_unsigned("!=", builder.bitcast(found, mask), mask(0))
-
-        return types.boolean(array, types.intp, array.dtype), generate
-
-    return any_at_most
-
-
-_LANES = 16
-any_of_32_at_most: Any = _any_at_most(32)
-any_of_64_at_most: Any = _any_at_most(64)
-
-
-@_define
+@define
 def load_acquire(typing: Any, array: Any, index: Any) -> Any:
     """Read an element; what its writer stored before it is visible afterwards."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load_atomic(_element(context, builder, signature.args[0], *args), "acquire", 8)
+        return builder.load_atomic(element_pointer(context, builder, signature.args[0], *args), "acquire", 8)
 
     return types.int64(array, types.intp), generate
 
 
-@_define
+@define
 def store_release(typing: Any, array: Any, index: Any, value: Any) -> Any:
     """Write an element after everything this thread stored before it."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.store_atomic(args[2], _element(context, builder, signature.args[0], *args[:2]), "release", 8)
+        builder.store_atomic(args[2], element_pointer(context, builder, signature.args[0], *args[:2]), "release", 8)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.int64), generate
 
 
-@_define
+@define
 def compare_exchange(typing: Any, array: Any, index: Any, expected: Any, desired: Any) -> Any:
     """Write `desired` if the element equals `expected`; return whether it did."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = _element(context, builder, signature.args[0], *args[:2])
+        pointer = element_pointer(context, builder, signature.args[0], *args[:2])
         return builder.extract_value(builder.cmpxchg(pointer, args[2], args[3], "acq_rel", "acquire"), 1)
 
     return types.boolean(array, types.intp, types.int64, types.int64), generate
 
 
-@_define
+@define
+def load_double(typing: Any, address: Any, index: Any) -> Any:
+    """Read the double number `index` of those from an address on."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first = builder.inttoptr(args[0], ir.DoubleType().as_pointer())
+        return builder.load(builder.gep(first, [args[1]]))
+
+    return types.float64(types.uint64, types.int64), generate
+
+
+@define
+def load_word(typing: Any, address: Any, index: Any) -> Any:
+    """Read the word of 64 bits number `index` of those from an address on."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first = builder.inttoptr(args[0], _I64.as_pointer())
+        return builder.load(builder.gep(first, [args[1]]))
+
+    return types.uint64(types.uint64, types.int64), generate
+
+
+@define
+def store_double(typing: Any, address: Any, value: Any) -> Any:
+    """Write a double to an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[1], builder.inttoptr(args[0], ir.DoubleType().as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.float64), generate
+
+
+@define
+def copy_shifted(typing: Any, source: Any, shift: Any, target: Any) -> Any:
+    """Copy the number at one address, minus `shift` and of its type, to another address."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = number_type(signature.args[1]).as_pointer()
+        value = builder.fsub(builder.load(builder.inttoptr(args[0], pointer)), args[1])
+        builder.store(value, builder.inttoptr(args[2], pointer))
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, shift, types.uint64), generate
+
+
+@define
 def prefetch(typing: Any, array: Any, index: Any) -> Any:
     """Request the cache line of an element for reading, without waiting for it."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = builder.bitcast(_element(context, builder, signature.args[0], *args), _BYTES)
+        pointer = builder.bitcast(element_pointer(context, builder, signature.args[0], *args), _BYTES)
         emit_prefetch(builder, pointer, 3)  # into all caches
         return context.get_dummy_value()
 
@@ -152,7 +180,7 @@ def emit_prefetch(builder: Any, pointer: Any, locality: int) -> None:
     builder.call(function, [pointer, _I32(0), _I32(locality), _I32(1)])  # read, data
 
 
-@_define
+@define
 def cpu_relax(typing: Any) -> Any:
     """Tell the processor that this thread is spinning (pause on x86, yield on ARM; nothing elsewhere)."""
 
@@ -167,7 +195,7 @@ def cpu_relax(typing: Any) -> Any:
     return types.void(), generate
 
 
-@_define
+@define
 def sched_yield(typing: Any) -> Any:
     """Yield the processor to another thread that is ready to run."""
 
@@ -178,7 +206,7 @@ def sched_yield(typing: Any) -> Any:
     return types.void(), generate
 
 
-@_define
+@define
 def sleep_microseconds(typing: Any, duration: Any) -> Any:
     """Sleep for at least `duration` microseconds, which must be below a million."""
 

@@ -30,7 +30,7 @@ _KERNELS = (
     "summula.features.sparse_lift",
     "summula.kernels.loops",
     "summula.linear_model.glm.kernels",
-    "summula.linear_model.sgd.kernels",
+    "summula.optimize.solvers.stochastic_descent.kernels",
     "summula.mdp.solvers.backup_kernels",
     "summula.mixture.kernels",
     "summula.linear_model.least_squares.sparse_kernels",
@@ -57,7 +57,7 @@ _KERNELS = (
 # The slowest to compile come first, so that all processes end at about the same time.
 _LONGEST = (
     "summula.tree.growing.grower",
-    "summula.linear_model.sgd.kernels",
+    "summula.optimize.solvers.stochastic_descent.kernels",
     "summula.cluster.k_means_kernels",
     "summula.tree.exact.grower",
     "summula.tree.binned.grower",

@@ -8,8 +8,9 @@
     binary log-loss   log(1 + e^z) - y z        g = p - y                      h = p (1 - p),  p = 1 / (1 + e^-z)
     multiclass        log sum_k e^z_k - z_y     g_k = p_k - [y = k]            h_k = p_k (1 - p_k)
 
-Sample weights multiply all three. The second and third loss have no curvature: splits are searched with h = 1, and the
-value of a leaf is the median, or quantile, of the residuals of its rows.
+Values and derivatives come from `summula.losses`; the values of poisson and gamma are without the terms in y alone, as
+scikit-learn reports them. Sample weights multiply all three. The second and third loss have no curvature: splits are
+searched with h = 1, and the value of a leaf is the median, or quantile, of the residuals of its rows.
 """
 
 from __future__ import annotations
@@ -139,8 +140,8 @@ class Poisson(_Log):
 
     def block(self, y: Array, z: Array) -> Block:
         """See the table in the module docstring."""
-        mean = exponential(z[0])
-        return Block(mean - y * z[0], (mean - y)[None], mean[None])
+        value, slope, curvature = losses.PoissonLog().relative(y, z[0])
+        return Block(value, slope[None], curvature[None])
 
     def refusal(self, y: Array) -> str | None:
         """Require non-negative targets that are not all 0."""
@@ -154,8 +155,8 @@ class Gamma(_Log):
 
     def block(self, y: Array, z: Array) -> Block:
         """See the table in the module docstring."""
-        ratio = y * exponential(-z[0])
-        return Block(z[0] + ratio, (1.0 - ratio)[None], ratio[None])
+        value, slope, curvature = losses.GammaLog().relative(y, z[0])
+        return Block(value, slope[None], curvature[None])
 
     def refusal(self, y: Array) -> str | None:
         """Require positive targets."""

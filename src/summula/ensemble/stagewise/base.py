@@ -30,7 +30,15 @@ from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.dummy import DummyClassifier, DummyRegressor
 from summula.ensemble.histogram.stopping import held_out_rows
-from summula.ensemble.stagewise.boosting import History, Patience, Rows, Stages
+from summula.ensemble.stagewise.additive_model import (
+    AdditiveModel,
+    constant_start,
+    fitted_start,
+    learner_scores,
+    predictions_of,
+    tree_scores,
+)
+from summula.ensemble.stagewise.boosting import Patience, Rows, Stages
 from summula.ensemble.stagewise.learners import AnyLearner, TreeLearner
 from summula.ensemble.stagewise.losses import StageLoss
 from summula.ensemble.stagewise.staged import FIT_DOCS, StagedPredictions
@@ -41,7 +49,7 @@ from summula.tree.exact.grower import ExactTree
 from summula.tree.named_importances import NamedImportances
 from summula.tree.prediction.predictor import Nodes
 from summula.tree.prediction.predictor_kernels import add_scores, find_leaves
-from summula.tree.prediction.tables import importances_by_tree, joined_trees, tree_estimators
+from summula.tree.prediction.tables import importances_by_tree, tree_estimators
 
 __all__ = ["SHARED_PARAMETERS", "GradientBoosting", "grows_trees"]
 
@@ -72,35 +80,6 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "estimator": (_fits, none),
     "max_time": (none, real(0.0)),
 }
-
-
-def tree_scores(nodes: Nodes, start: Callable[[Chunk], Array], chunk: Chunk) -> Array:
-    """Return the scores of the rows of a chunk by trees, shape (rows, scores)."""
-    out = start(chunk)
-    nodes.add_scores(chunk.dense(chunk.dtype), out)
-    return out
-
-
-def learner_scores(learners: list[Any], steps: Array, start: Callable[[Chunk], Array], chunk: Chunk) -> Array:
-    """Return the scores of the rows of a chunk by any regressors."""
-    out, X = start(chunk), chunk.X
-    for t, (learner, step) in enumerate(zip(learners, steps, strict=True)):
-        out[:, t % out.shape[1]] += step * learner.predict(X)
-    return out
-
-
-def constant_start(start: Array, chunk: Chunk) -> Array:
-    """Return the same scores for all rows."""
-    return np.tile(start, (len(chunk), 1))
-
-
-def fitted_start(init: Any, loss: StageLoss, chunk: Chunk) -> Array:
-    """Return the scores that an estimator starts from."""
-    return np.ascontiguousarray(loss.scores(_predictions(init, chunk.X)).T)
-
-
-def _predictions(init: Any, X: Any) -> Any:
-    return init.predict_proba(X) if hasattr(init, "classes_") else init.predict(X)
 
 
 def _stages_agree(model: Any, sizes: schema.Sizes) -> str | None:
@@ -337,55 +316,24 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
         self, run: Run, stages: Stages, init: Any, held: Rows | None, patience: Patience | None, monitor: Any
     ) -> None:
         """Add stages until there are enough, or more do not help."""
-        warm, n_scores = self._goes_on, stages.loss.n_scores
-        trees: list[Any] = []
-        if warm and self._nodes is not None:
-            trees.append(ExactTree(self._nodes, np.asarray(self._impurity), np.asarray(self._values)))
-        learners, steps = (list(self._learners), self._steps.tolist()) if warm else ([], [])
-        history = History(*(list(getattr(self, name, ())) if warm else [] for name in _HISTORY))
-        done = self.n_estimators_ if warm else 0
-        if history.out_of_bag and history.out_of_bag[-1] != 0.0:
-            stages.out_of_bag = history.out_of_bag[-1]
+        model = AdditiveModel.of(self) if self._goes_on else AdditiveModel()
+        stages.out_of_bag = model.history.last_out_of_bag()
 
         def assign() -> None:
-            fill_history()
-            self._seed, self.init_, self.n_estimators_ = stages.seed, init, done
-            self.n_trees_per_iteration_ = n_scores
-            self._nodes, self._impurity, self._values = joined_trees(trees) if trees else (None, None, None)
-            self._learners, self._steps = list(learners), np.array(steps)
-            self.train_score_ = np.array(history.train)
-            for name in ("oob_scores_", "oob_improvement_"):
-                self.__dict__.pop(name, None)
-            if history.improvement:
-                self.oob_scores_, self.oob_improvement_ = np.array(history.out_of_bag), np.array(history.improvement)
+            model.pad_history(self.subsample < 1.0)
+            model.assign_to(self)
+            self._seed, self.init_, self.n_trees_per_iteration_ = stages.seed, init, stages.loss.n_scores
 
-        def fill_history() -> None:
-            """Stages that used all rows have zeros where others do not."""
-            if self.subsample < 1.0 or history.improvement:
-                for values in (history.out_of_bag, history.improvement):
-                    values.extend([0.0] * (done - len(values)))
-
-        while done < self.n_estimators:
-            fill_history()
-            for k, found in enumerate(stages.add(done, history)):
-                if isinstance(found, ExactTree):
-                    found.nodes.value[:] = stages.learning_rate * found.values[:, 0]
-                    trees.append(found)
-                    steps.append(stages.learning_rate)
-                    if held is not None:
-                        add_scores(held.X, found.nodes, 0, 1, held.f[k][:, None])
-                else:
-                    learners.append(found[0])
-                    steps.append(stages.learning_rate * found[1])
-                    if held is not None:
-                        held.f[k] += steps[-1] * found[0].predict(held.X)
-            done += 1
+        while model.n_stages < self.n_estimators:
+            model.pad_history(self.subsample < 1.0)
+            model.add_stage(stages, held)
             run.offer(assign)
             if run.step() or (patience is not None and patience.is_over()):
                 break
             if monitor is not None:
                 assign()
-                if monitor(done - 1, self, {"i": done - 1, "self": self}):
+                number = model.n_stages - 1
+                if monitor(number, self, {"i": number, "self": self}):
                     break
         assign()
 
@@ -396,7 +344,7 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
             return functools.partial(constant_start, np.zeros(loss.n_scores))
         if isinstance(init, DummyRegressor | DummyClassifier):  # one prediction for all rows
             row = np.zeros((1, init.n_features_in_))
-            return functools.partial(constant_start, loss.scores(_predictions(init, row))[:, 0])
+            return functools.partial(constant_start, loss.scores(predictions_of(init, row))[:, 0])
         return functools.partial(fitted_start, init, loss)
 
     def _row_scores(self, start: Callable[[Chunk], Array]) -> RowFunction:
@@ -465,9 +413,6 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
         assert self._nodes is not None
         leaves = self._by_row(X, functools.partial(_leaves_of, self._nodes))
         return leaves.reshape(len(leaves), self.n_estimators_, self.n_trees_per_iteration_)
-
-
-_HISTORY = ("train_score_", "oob_scores_", "oob_improvement_")
 
 
 def _chunk_of(X: Any) -> Chunk:

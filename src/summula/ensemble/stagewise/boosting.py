@@ -24,7 +24,7 @@ from summula.core.engine.random import choice, stream_key
 from summula.ensemble.stagewise.learners import Stage
 from summula.ensemble.stagewise.losses import StageLoss
 
-__all__ = ["History", "Rows", "Stages"]
+__all__ = ["History", "Patience", "Rows", "Stages"]
 
 Array = NDArray[Any]
 
@@ -46,6 +46,10 @@ class History(NamedTuple):
     train: list[float]
     out_of_bag: list[float]
     improvement: list[float]
+
+    def last_out_of_bag(self) -> float | None:
+        """Return the mean loss of the rows that the last stage did not use; None if it used all."""
+        return (self.out_of_bag[-1] or None) if self.out_of_bag else None
 
 
 class Stages:

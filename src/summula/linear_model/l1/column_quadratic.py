@@ -114,17 +114,18 @@ class ColumnQuadratic:
         Stops when the gap within the columns is at most `target`, or when sweeps do little: then G is worth its cost.
         Gives the sweeps taken, and whether the target was reached.
         """
-        from summula.optimize.solvers.l1_kernels import sparse_sweep, survey
+        from summula.optimize.solvers.l1_kernels import SparseColumns, sparse_sweep, survey
 
         Z = self.X[:, columns].astype(np.float64)
         mean, q = self.mean[columns], self.q[columns]
         weight = np.full(len(self.y), 1.0 / self.W) if self.weight is None else self.weight / self.W
-        squares = np.maximum(np.asarray(Z.multiply(Z).T @ weight).ravel() - mean**2, 0.0)
+        variance = np.maximum(np.asarray(Z.multiply(Z).T @ weight).ravel() - mean**2, 0.0)
+        within = SparseColumns(Z.indptr, Z.indices, Z.data, mean, variance)
         r, shift = self.y - Z @ v, float(mean @ v)
         wrong, before, sweeps = np.empty_like(v), np.inf, 0
         while sweeps < max_sweeps:
             check_watch()
-            shift = sparse_sweep(Z.indptr, Z.indices, Z.data, mean, squares, weight, r, shift, v, *penalty, _SWEEPS)
+            shift = sparse_sweep(within, weight, r, shift, v, *penalty, _SWEEPS)
             sweeps += _SWEEPS
             # Weighted residuals sum to 0 when columns are centred, so the means need no correction here.
             g = np.asarray(Z.T @ (weight * r)).ravel() + shift * mean

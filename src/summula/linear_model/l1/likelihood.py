@@ -329,13 +329,18 @@ def solve_l1(
     solution = descend(objective, x, goal) if whole else _by_columns(objective, x, goal)
     if not np.isfinite(solution.value):
         raise DataError("The loss is infinite at all starting points; rescale the columns, or choose another link.")
+    return _certified(run, problem, objective, solution)
+
+
+def _certified(run: Run, problem: GlmProblem, objective: Objective, solution: Solution) -> GlmFit:
+    """Return the fit at the coefficients of a solution, rounded as the user gets them, with its gap."""
     point = rounded(objective, solution.x)
     near = float(np.abs(point.x - solution.x).max(initial=0.0)) <= _NEAR
     bound = bound_of(run, objective.at(point.x if near else solution.x, 1), problem.regulariser)
     kind = "global" if np.isfinite(bound.gap) else "local"
     gap = bound.gap
     if kind == "local":
-        every = Objective(run, problem, origin)
+        every = Objective(run, problem, objective.origin)
         gap = local_gap(every, point.x if near else solution.x) if every.affordable() else float(abs(solution.gap))
     objective.stop = False
     settled = solution.converged or (kind == "global" and gap <= 1e-9 * abs(bound.value))

@@ -31,6 +31,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from summula.core.engine.threads import solving
 from summula.core.numerics.statistics import Gram
@@ -88,7 +89,12 @@ def solve(run: Run, problem: Problem, offer: Callable[[Fit], None], gram: Gram |
     if not gram.is_finite():
         # The squares of finite values overflow; orthogonal transformations do not square them.
         return solve_by_factor(run, problem, origin)
-    gram = well_centred(run, problem, gram)
+    return _by_gram(run, problem, offer, well_centred(run, problem, gram), origin)
+
+
+def _by_gram(run: Run, problem: Problem, offer: Callable[[Fit], None], gram: Gram, origin: NDArray[np.float64]) -> Fit:
+    """Solve (1) from the Gram matrix, and refine the fit, or solve again by a factor, where it is too inaccurate."""
+    source = run.source
     sums = gram if source.n_features <= SPARSE_GRAM_COLUMNS else None
     with solving(source.n_features):
         fit, kappa = from_gram(gram, problem, source.n_features)

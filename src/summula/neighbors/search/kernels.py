@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from summula.core.compilation.compile import internal_kernel, non_allocating_kernel
-from summula.core.compilation.intrinsics import any_of_32_at_most, any_of_64_at_most
+from summula.core.compilation.vector_intrinsics import any_of_32_at_most, any_of_64_at_most
 
 __all__ = [
     "BLOCK",

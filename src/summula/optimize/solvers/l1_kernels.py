@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compilation.compile import kernel, non_allocating_kernel
+from summula.core.compilation.compile import internal_kernel, kernel, non_allocating_kernel
 from summula.core.numerics.cholesky_kernels import cholesky, cholesky_solve
 from summula.penalties.kernels import proximal_step
 
-__all__ = ["compile_dense", "face_steps", "sparse_sweep", "survey", "sweep", "warmup"]
+__all__ = [
+    "FaceScratch",
+    "SparseColumns",
+    "compile_dense",
+    "face_steps",
+    "sparse_sweep",
+    "survey",
+    "sweep",
+    "warmup",
+]
 
 Array = NDArray[Any]
+
+
+class FaceScratch(NamedTuple):
+    """Scratch memory of `face_steps` for n columns: the support (n,), a factor (n, n) and a step (n,)."""
+
+    support: Array
+    factor: Array
+    step: Array
+
+    @classmethod
+    def of(cls, n: int) -> FaceScratch:
+        """Allocate memory for up to n columns."""
+        return cls(np.empty(n, np.int64), np.empty((n, n)), np.empty(n))
+
+
+class SparseColumns(NamedTuple):
+    """Columns of a CSC matrix, their means, and their variances; weights of the rows sum to 1."""
+
+    indptr: Array
+    indices: Array
+    data: Array
+    mean: Array
+    variance: Array
 
 
 @kernel
@@ -74,14 +106,33 @@ def survey(
     return value, gap
 
 
+@internal_kernel
+def _dependent_direction(G: Array, v: Array, whole: int, n: int, scratch: FaceScratch) -> None:
+    """Write the combination of columns that is 0, the first `whole` + 1 of the support, and does not raise a |v|."""
+    S, L, x = scratch
+    for k in range(whole):
+        x[k] = -G[S[whole], S[k]]
+    cholesky_solve(L, whole, x)
+    x[whole] = 1.0
+    for k in range(whole + 1, n):
+        x[k] = 0.0
+    ascent = 0.0
+    for k in range(whole + 1):
+        ascent += x[k] if v[S[k]] > 0.0 else -x[k]
+    if ascent > 0.0:
+        for k in range(whole + 1):
+            x[k] = -x[k]
+
+
 @non_allocating_kernel
 def face_steps(
-    G: Array, q: Array, v: Array, a: float, b: float, crossings: int, dependent: float, S: Array, L: Array, x: Array
+    G: Array, q: Array, v: Array, a: float, b: float, crossings: int, dependent: float, scratch: FaceScratch
 ) -> bool:
     """Take steps (3) in place until no sign changes; return whether the minimiser on the face was reached.
 
-    As `newton_on_face`, for few columns. S, L and x are scratch memory for the support, a factor and a step.
+    As `newton_on_face`, for few columns.
     """
+    S, L, x = scratch
     for _ in range(crossings):
         n = 0
         for j in range(len(v)):
@@ -100,18 +151,7 @@ def face_steps(
             for k in range(n):
                 x[k] -= v[S[k]]
         else:  # column `whole` is a combination of those before it
-            for k in range(whole):
-                x[k] = -G[S[whole], S[k]]
-            cholesky_solve(L, whole, x)
-            x[whole] = 1.0
-            for k in range(whole + 1, n):
-                x[k] = 0.0
-            ascent = 0.0
-            for k in range(whole + 1):
-                ascent += x[k] if v[S[k]] > 0.0 else -x[k]
-            if ascent > 0.0:
-                for k in range(whole + 1):
-                    x[k] = -x[k]
+            _dependent_direction(G, v, whole, n, scratch)
         t = np.inf
         for k in range(n):
             if x[k] * v[S[k]] < 0.0:
@@ -130,11 +170,7 @@ def face_steps(
 
 @kernel
 def sparse_sweep(
-    indptr: Array,
-    indices: Array,
-    data: Array,
-    mean: Array,
-    squares: Array,
+    columns: SparseColumns,
     weight: Array,
     residual: Array,
     shift: float,
@@ -149,16 +185,17 @@ def sparse_sweep(
     Columns are centred implicitly: a step updates the residual where a column has nonzeros, and the shift for all rows.
     Returns the new shift.
     """
+    indptr, indices, data, mean, variance = columns
     for _ in range(times):
         for j in range(len(v)):
-            curve = squares[j] + b
+            curve = variance[j] + b
             if curve <= 0.0:
                 continue
             slope = shift * mean[j]
             for k in range(indptr[j], indptr[j + 1]):
                 slope += data[k] * weight[indices[k]] * residual[indices[k]]
             old = v[j]
-            new = proximal_step(slope + squares[j] * old, a, curve, positive)
+            new = proximal_step(slope + variance[j] * old, a, curve, positive)
             change = new - old
             if change != 0.0:
                 v[j] = new
@@ -173,11 +210,11 @@ def compile_dense() -> None:
     one = np.ones(1)
     survey(one, one, one, 1.0, 0.5, 0.0, False, one.copy())
     sweep(np.eye(1), np.ones(1), np.zeros(1), 0.5, 0.0, False, 1, 0.0)
-    face_steps(np.eye(1), one, one.copy(), 0.5, 0.0, 1, 0.0, np.zeros(1, np.int64), np.eye(1), one.copy())
+    face_steps(np.eye(1), one, one.copy(), 0.5, 0.0, 1, 0.0, FaceScratch.of(1))
 
 
 def warmup() -> None:
     """Compile the kernels."""
     compile_dense()
     one, ends, at = np.ones(1), np.array([0, 1], np.int32), np.zeros(1, np.int32)
-    sparse_sweep(ends, at, one, one, one, one, one.copy(), 0.0, one.copy(), 0.5, 0.0, False, 1)
+    sparse_sweep(SparseColumns(ends, at, one, one, one), one, one.copy(), 0.0, one.copy(), 0.5, 0.0, False, 1)

@@ -214,10 +214,10 @@ def solve_inside(
     G: Array, q: Array, v: Array, penalty: Penalty, c: float, target: float, max_sweeps: int = 100_000
 ) -> int:
     """Minimise (1) on a working set in place until its gap (4) is at most `target`; return the number of sweeps."""
-    from summula.optimize.solvers.l1_kernels import face_steps, survey, sweep
+    from summula.optimize.solvers.l1_kernels import FaceScratch, face_steps, survey, sweep
 
     n = len(v)
-    few = (np.empty(n, np.int64), np.empty((n, n)), np.empty(n)) if n <= _FEW else None
+    few = FaceScratch.of(n) if n <= _FEW else None
     g, wrong = q - G @ v, np.empty_like(v)
     least = 1e-15 * max(penalty.l1, float(np.abs(q).max(initial=0.0)))
     sweeps, since, before = 0, 0, None
@@ -230,7 +230,7 @@ def solve_inside(
         if change <= least or survey(v, g, q, c, *penalty, wrong)[1] <= target:
             return sweeps
         if few is not None:
-            face_steps(G, q, v, penalty.l1, penalty.l2, _CROSSINGS, _DEPENDENT, *few)
+            face_steps(G, q, v, penalty.l1, penalty.l2, _CROSSINGS, _DEPENDENT, few)
             g = q - G @ v
             if survey(v, g, q, c, *penalty, wrong)[1] <= target:
                 return sweeps

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -161,16 +162,22 @@ def candidates_for(
         )
     fitting = [one for one in CANDIDATES if one.kind == kind and (counts or not one.counts)]
     available = [one for one in fitting if one.load() is not None]
-    known = [*(one.name for one in available), ENSEMBLE]
-    for name in names or ():
+    _check_names(names or (), [*(one.name for one in available), ENSEMBLE])
+    named = {*(names or ())} - {ENSEMBLE}
+    if named:
+        chosen = [one for one in available if one.name in named or one.name == "baseline"]
+    else:
+        chosen = [one for one in available if pairs <= _MOST_PAIRS or not one.by_pairs]
+    return chosen if class_weight is None else [_weighted(one, class_weight) for one in chosen]
+
+
+def _check_names(names: Iterable[str], known: list[str]) -> None:
+    """Raise for names that are not those of candidates."""
+    for name in names:
         if name not in known:
             near = nearest(name, known)
             hint = f"did you mean {near!r}? There are" if near else "choose from"
             raise ParameterError(f"There is no candidate {name!r} for this target; {hint} {', '.join(known)}.")
-    names = [name for name in names or () if name != ENSEMBLE]
-    small = [one for one in available if pairs <= _MOST_PAIRS or not one.by_pairs]
-    chosen = [one for one in available if one.name in names or one.name == "baseline"] if names else small
-    return chosen if class_weight is None else [_weighted(one, class_weight) for one in chosen]
 
 
 def _weighted(candidate: Candidate, class_weight: Any) -> Candidate:

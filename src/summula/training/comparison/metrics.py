@@ -120,10 +120,9 @@ def _squared(y: Array, output: Array) -> Array:
 
 
 def _poisson(y: Array, output: Array) -> Array:
-    from scipy.special import xlogy
+    from summula.stats.families import Poisson
 
-    mean = np.maximum(output, _TINY)
-    return np.asarray(2.0 * (xlogy(y, y / mean) - y + mean))
+    return Poisson().unit_deviance(y, np.maximum(output, _TINY))
 
 
 def _balanced_accuracy(y: Array, output: Array) -> float:

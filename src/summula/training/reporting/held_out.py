@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.report import Figure, Item, Table
-from summula.report.charts import Line, histogram, lines, points
+from summula.report.charts import Line, Scale, histogram, lines, points
 from summula.report.matrix_charts import matrix
 from summula.training.comparison.metrics import auc_of, average_precision_of, roc_points, threshold_counts
 from summula.training.result import TrainingResult
@@ -60,15 +60,20 @@ def _curves(labels: Array, answers: Array, p: Array) -> list[Item]:
     return [
         Figure(
             "ROC",
-            lines(roc, "false positive rate", "true positive rate", (0.0, 1.0), diagonal=True),
+            lines(roc, _share("false positive rate"), _share("true positive rate"), diagonal=True),
             f"ROC curve{single} by threshold; the diagonal is guessing.{each}",
         ),
         Figure(
             "Precision and recall",
-            lines(pr, "recall", "precision", (0.0, 1.0)),
+            lines(pr, _share("recall"), _share("precision")),
             f"Precision-recall curve{single_pr} by threshold.{each}",
         ),
     ]
+
+
+def _share(name: str) -> Scale:
+    """Return an axis of shares or probabilities."""
+    return Scale(name, (0.0, 1.0))
 
 
 def _thinned(name: str, x: Array, y: Array) -> Line:
@@ -94,7 +99,7 @@ def _by_threshold(result: TrainingResult, positive: Array, p: Array) -> list[Ite
         "Costs decide instead of a threshold." if by_costs else f"The dashed line is the threshold in use, {mark:.3g}."
     )
     label = np.asarray(result.model.classes_)[1]
-    drawing = lines(drawn, f"probability of {label}", "", (0.0, 1.0), mark=None if by_costs else mark)
+    drawing = lines(drawn, _share(f"probability of {label}"), _share(""), mark=None if by_costs else mark)
     return [Figure("By threshold", drawing, f"Precision, recall and F1 of {label}. {caption}")]
 
 
@@ -107,7 +112,7 @@ def _calibration(labels: Array, answers: Array, p: Array) -> Figure:
     groups = np.array_split(np.argsort(score, kind="stable"), min(10, max(1, len(score) // 10)))
     x = np.array([score[group].mean() for group in groups])
     y = np.array([true[group].mean() for group in groups])
-    drawing = lines([Line("groups", x, y)], name, "observed frequency", (0.0, 1.0), diagonal=True, dots=True)
+    drawing = lines([Line("groups", x, y)], _share(name), _share("observed frequency"), diagonal=True, dots=True)
     return Figure("Calibration", drawing, "Groups of equal size; on the diagonal, probabilities match frequencies.")
 
 

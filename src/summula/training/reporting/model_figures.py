@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from summula.report import Figure, Gallery, Item, Table
 from summula.report.axes import SMALL, clipped, date_ticks, level_ticks
-from summula.report.charts import Line, bars, intervals, lines, waterfall
+from summula.report.charts import Line, Scale, bars, intervals, lines, waterfall
 from summula.report.page import cell
 from summula.training.comparison.metrics import METRICS, codes_of
 from summula.training.reporting.explained import (
@@ -139,7 +139,7 @@ class Explanation:
             x, x_range = np.array(found.values), None
             ticks = date_ticks(float(x.min()), float(x.max()), SMALL) if found.kind == "date" else None
         drawn = [Line(str(classes[k]), x, found.output[:, k]) for k in shown]
-        return lines(drawn, found.name, "", x_range=x_range, ticks=ticks, box=SMALL, dots=found.kind != "number")
+        return lines(drawn, Scale(found.name, x_range, ticks), Scale(""), box=SMALL, dots=found.kind != "number")
 
     def _output_name(self) -> str:
         result = self.result

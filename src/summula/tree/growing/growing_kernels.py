@@ -323,11 +323,7 @@ def _open_node(
         _release_histogram(free_packed, free_wide, state, is_packed, node.histogram)
 
 
-@functools.cache
-def make_grow(criterion: Criterion) -> Any:
-    """Return the kernel that grows trees by a criterion."""
-    subtract, set_root, set_children = criterion.subtract, criterion.set_root, criterion.set_children
-
+def _make_start(set_root: Any) -> Any:
     @internal_kernel
     def start_tree(context: Any, table: Any, member: int) -> None:
         """Make the root, and find its best split."""
@@ -361,6 +357,10 @@ def make_grow(criterion: Criterion) -> Any:
                 context.open_leaves[0] = 0
                 state.n_open = 1
 
+    return start_tree
+
+
+def _make_search(subtract: Any) -> Any:
     @internal_kernel
     def search_children(context: Any, leaf: int, table: Any, member: int) -> None:
         """Compute the histograms of the children of a leaf, and find their best splits."""
@@ -407,6 +407,15 @@ def make_grow(criterion: Criterion) -> Any:
                 is_packed, gain = _is_packed(node.stop - node.start, packing), parameters.min_gain
                 leaves, packed, wide = context.open_leaves, pool.free_packed, pool.free_wide
                 _open_node(nodes, child + side, is_packed, gain, leaves, packed, wide, state)
+
+    return search_children
+
+
+@functools.cache
+def make_grow(criterion: Criterion) -> Any:
+    """Return the kernel that grows trees by a criterion."""
+    set_children = criterion.set_children
+    start_tree, search_children = _make_start(criterion.set_root), _make_search(criterion.subtract)
 
     @non_allocating_kernel
     def grow(context: Any, table: Any, member: int) -> None:

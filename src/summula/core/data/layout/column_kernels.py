@@ -5,124 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.extending import intrinsic
 
 from summula.core.compilation.compile import internal_kernel, kernel, row_dtypes
-from summula.core.compilation.intrinsics import emit_prefetch
+from summula.core.compilation.intrinsics import copy_shifted, load_double, load_word, store_double
+from summula.core.compilation.vector_intrinsics import transpose_4, transpose_8
 
 __all__ = ["column_addresses", "copy_columns", "copy_rows", "sum_columns", "warmup"]
 
-_BYTES = ir.IntType(8).as_pointer()
-
 # The words of an ArrowArray, in Arrow's C data interface.
 _NULLS, _OFFSET, _BUFFERS, _CHILDREN = 1, 2, 5, 6
-
-
-def _stored_as(kind: Any) -> Any:
-    """The LLVM type of float64 or float32."""
-    return ir.DoubleType() if kind == types.float64 else ir.FloatType()
-
-
-@intrinsic
-def _read(typing: Any, address: Any, index: Any) -> Any:
-    """The double number `index` of those from an address on."""
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        first = builder.inttoptr(given[0], ir.DoubleType().as_pointer())
-        return builder.load(builder.gep(first, [given[1]]))
-
-    return types.float64(types.uint64, types.int64), generate
-
-
-@intrinsic
-def _store(typing: Any, address: Any, value: Any) -> Any:
-    """Write a double to an address."""
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        builder.store(given[1], builder.inttoptr(given[0], ir.DoubleType().as_pointer()))
-        return context.get_dummy_value()
-
-    return types.void(types.uint64, types.float64), generate
-
-
-@intrinsic
-def _copy_less(typing: Any, source: Any, shift: Any, target: Any) -> Any:
-    """Copy the number at one address, less `shift` and of its type, to another address."""
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        pointer = _stored_as(signature.args[1]).as_pointer()
-        value = builder.fsub(builder.load(builder.inttoptr(given[0], pointer)), given[1])
-        builder.store(value, builder.inttoptr(given[2], pointer))
-        return context.get_dummy_value()
-
-    return types.void(types.uint64, shift, types.uint64), generate
-
-
-def _transposer(size: int) -> Any:
-    """Make the instruction that writes `size` rows of as many columns as rows: a transpose in registers."""
-
-    @intrinsic
-    def _transpose(
-        typing: Any, kind: Any, columns: Any, begin: Any, shift: Any, out: Any, row_bytes: Any, later: Any, there: Any
-    ) -> Any:
-        """Take the columns whose addresses are at `columns`, each from byte `begin` on, less the shifts at `shift`.
-
-        kind : a number of the type of the values.
-        later, there : addresses of columns, and the byte from which on these are needed next; prefetched.
-        """
-
-        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-            number, size_of = _stored_as(signature.args[0]), signature.args[0].bitwidth // 8
-            vector, word = ir.VectorType(number, size), ir.IntType(64)
-            given = given[1:]
-
-            def pointer(address: Any) -> Any:
-                return builder.inttoptr(address, vector.as_pointer())
-
-            def mix(x: Any, y: Any, places: list[int]) -> Any:
-                return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(ir.IntType(32), size), places))
-
-            first, lanes = builder.inttoptr(given[0], word.as_pointer()), range(size)
-            starts = [builder.load(builder.gep(first, [ir.Constant(word, k)])) for k in lanes]
-            v = [builder.load(pointer(builder.add(start, given[1])), align=size_of) for start in starts]
-            for s in [2**k for k in range(size.bit_length() - 1)]:  # exchange bit s of row and column numbers
-                low = [i if not i & s else size + i - s for i in lanes]
-                high = [i + s if not i & s else size + i for i in lanes]
-                v = [mix(v[k], v[k | s], low) if not k & s else mix(v[k - s], v[k], high) for k in lanes]
-            next_first = builder.inttoptr(given[5], word.as_pointer())
-            for k in lanes:
-                place = builder.add(builder.load(builder.gep(next_first, [ir.Constant(word, k)])), given[6])
-                emit_prefetch(builder, builder.inttoptr(place, _BYTES), 2)
-            by, target = builder.load(pointer(given[2]), align=size_of), given[3]
-            for row in v:
-                builder.store(builder.fsub(row, by), pointer(target), align=size_of)
-                target = builder.add(target, given[4])
-            return context.get_dummy_value()
-
-        return types.void(kind, *[types.uint64] * 4, types.int64, *[types.uint64] * 2), generate
-
-    return _transpose
-
-
-@intrinsic
-def _word(typing: Any, address: Any, index: Any) -> Any:
-    """The word of 64 bits number `index` of those from an address on."""
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        first = builder.inttoptr(given[0], ir.IntType(64).as_pointer())
-        return builder.load(builder.gep(first, [given[1]]))
-
-    return types.uint64(types.uint64, types.int64), generate
-
-
-read: Any = _read  # the typing context is Numba's to give
-word: Any = _word
-store: Any = _store
-copy_less: Any = _copy_less
-transpose4: Any = _transposer(4)
-transpose8: Any = _transposer(8)
 
 _TILE_VALUES = 2**15  # of a tile whose rows stay in the second-level cache until all of their columns are written
 _ROWS = 2_048  # whose four sums stay in the second-level cache; fewer would be too short a stretch of each column
@@ -135,13 +26,13 @@ def column_addresses(array: int, places: Any, out: Any) -> bool:
     array : the address of the batch as an ArrowArray.
     places : which columns.
     """
-    columns, first = word(array, _CHILDREN), word(array, _OFFSET)
+    columns, first = load_word(array, _CHILDREN), load_word(array, _OFFSET)
     for j in range(len(places)):
-        column = word(columns, places[j])
-        if word(column, _NULLS) != 0:
+        column = load_word(columns, places[j])
+        if load_word(column, _NULLS) != 0:
             return False
-        values = word(word(column, _BUFFERS), 1)  # after the bitmap of gaps
-        out[j] = values + np.uint64(8) * (word(column, _OFFSET) + first)
+        values = load_word(load_word(column, _BUFFERS), 1)  # after the bitmap of gaps
+        out[j] = values + np.uint64(8) * (load_word(column, _OFFSET) + first)
     return True
 
 
@@ -150,7 +41,7 @@ def _copy(address: int, step: int, shift: float, out: int, row_bytes: int, first
     """Copy rows `first` to `last` of one column, less its shift."""
     source, target = address + np.uint64(step * first), out + np.uint64(row_bytes * first)
     for _ in range(first, last):
-        copy_less(source, shift, target)
+        copy_shifted(source, shift, target)
         source += np.uint64(step)
         target += np.uint64(row_bytes)
 
@@ -169,13 +60,13 @@ def _copy_tile(addresses: Any, shift: Any, out: int, row_bytes: int, first: int,
         later, down = (which + np.uint64(64), 0) if j + 16 <= d else (starts, last - first)
         for i in range(first, last, 8):
             row, there = np.uint64(size * i), np.uint64(size * (i + down))
-            transpose8(shift[0], which, row, by, target + np.uint64(row_bytes * i), row_bytes, later, there)
+            transpose_8(shift[0], which, row, by, target + np.uint64(row_bytes * i), row_bytes, later, there)
     rest = d // 8 * 8
     if rest + 4 <= d:
         which, by, target = starts + np.uint64(8 * rest), shifts + np.uint64(size * rest), out + np.uint64(size * rest)
         for i in range(first, last, 4):
             row = np.uint64(size * i)
-            transpose4(shift[0], which, row, by, target + np.uint64(row_bytes * i), row_bytes, which, row)
+            transpose_4(shift[0], which, row, by, target + np.uint64(row_bytes * i), row_bytes, which, row)
     for k in range(d // 4 * 4, d):
         _copy(addresses[k], size, shift[k], out + np.uint64(size * k), row_bytes, first, last)
 
@@ -219,15 +110,15 @@ def sum_columns(addresses: Any, v: Any, n: int, out: Any) -> None:
             s, t = addresses[k + 6] + begin, addresses[k + 7] + begin
             v0, v1, v2, v3, v4, v5, v6, v7 = v[k], v[k + 1], v[k + 2], v[k + 3], v[k + 4], v[k + 5], v[k + 6], v[k + 7]
             for i in range(m):
-                s0[i] = (s0[i] + read(a, i) * v0) + read(p, i) * v4
-                s1[i] = (s1[i] + read(b, i) * v1) + read(q, i) * v5
-                s2[i] = (s2[i] + read(c, i) * v2) + read(s, i) * v6
-                s3[i] = (s3[i] + read(e, i) * v3) + read(t, i) * v7
+                s0[i] = (s0[i] + load_double(a, i) * v0) + load_double(p, i) * v4
+                s1[i] = (s1[i] + load_double(b, i) * v1) + load_double(q, i) * v5
+                s2[i] = (s2[i] + load_double(c, i) * v2) + load_double(s, i) * v6
+                s3[i] = (s3[i] + load_double(e, i) * v3) + load_double(t, i) * v7
             k += 8
         while k < d:
             rest, a, v0 = sums[k % 4, :m], addresses[k] + begin, v[k]
             for i in range(m):
-                rest[i] += read(a, i) * v0
+                rest[i] += load_double(a, i) * v0
             k += 1
         for i in range(m):
             out[first + i] = (s0[i] + s1[i]) + (s2[i] + s3[i])
@@ -239,7 +130,7 @@ def copy_rows(rows: Any, shift: Any, out: int, row_bytes: int) -> None:
     for i in range(rows.shape[0]):
         target = out + np.uint64(row_bytes * i)
         for j in range(rows.shape[1]):
-            store(target + np.uint64(8 * j), rows[i, j] - shift[j])
+            store_double(target + np.uint64(8 * j), rows[i, j] - shift[j])
 
 
 def warmup() -> None:

@@ -8,11 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.extending import intrinsic
 
 from summula.core.compilation.compile import kernel, row_dtypes
+from summula.core.compilation.vector_intrinsics import four_products, four_squares
 
 __all__ = ["gather_columns", "sum_across", "sum_along", "warmup"]
 
@@ -56,59 +54,6 @@ def sum_across(X: Any, r: Any, begin: int, end: int, squared: bool, out: Any) ->
             out[first + j] = (s0[j] + s1[j]) + (s2[j] + s3[j])
 
 
-def _summing(squared: bool) -> Any:
-    """Make the loop that takes four rows of Z times r, four terms of each sum at a time, in registers."""
-
-    @intrinsic
-    def _four_sums(typing: Any, Z: Any, a: Any, b: Any, c: Any, e: Any, r: Any, count: Any, out: Any) -> Any:
-        """Write s_0 to s_3 of (1) for the rows at the addresses a to e, each of `count` values, a multiple of 4."""
-
-        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-            size = signature.args[0].dtype.bitwidth // 8
-            stored = ir.VectorType(ir.DoubleType() if size == 8 else ir.FloatType(), 4)
-            four, word = ir.VectorType(ir.DoubleType(), 4), ir.IntType(64)
-
-            def load(kind: Any, address: Any, place: Any, step: int) -> Any:
-                at = builder.add(address, builder.mul(place, ir.Constant(word, step)))
-                return builder.load(builder.inttoptr(at, kind.as_pointer()), align=step)
-
-            def term(address: Any) -> Any:
-                x = load(stored, address, i, size)
-                x = x if size == 8 else builder.fpext(x, four)
-                return builder.fmul(builder.fmul(x, x) if squared else x, by)
-
-            entry, zero = builder.block, ir.Constant(four, [0.0] * 4)
-            loop, after = builder.append_basic_block("loop"), builder.append_basic_block("after")
-            builder.cbranch(builder.icmp_unsigned(">", given[6], ir.Constant(word, 0)), loop, after)
-            builder.position_at_end(loop)
-            i, sums = builder.phi(word), [builder.phi(four) for _ in range(4)]
-            by = load(four, given[5], i, 8)
-            following = [builder.fadd(s, term(address)) for s, address in zip(sums, given[1:5], strict=True)]
-            further = builder.add(i, ir.Constant(word, 4))
-            for phi, start, again in zip([i, *sums], [ir.Constant(word, 0), *[zero] * 4], [further, *following],
-                                         strict=True):  # fmt: skip
-                phi.add_incoming(start, entry)
-                phi.add_incoming(again, loop)
-            builder.cbranch(builder.icmp_unsigned("<", further, given[6]), loop, after)
-            builder.position_at_end(after)
-            totals = [builder.phi(four) for _ in range(4)]
-            for total, summed in zip(totals, following, strict=True):
-                total.add_incoming(zero, entry)
-                total.add_incoming(summed, loop)
-            for k, total in enumerate(totals):
-                place = builder.add(given[7], ir.Constant(word, 32 * k))
-                builder.store(total, builder.inttoptr(place, four.as_pointer()), align=8)
-            return context.get_dummy_value()
-
-        return types.void(Z, *[types.uint64] * 7), generate
-
-    return _four_sums
-
-
-_four_products: Any = _summing(squared=False)
-_four_squares: Any = _summing(squared=True)
-
-
 @kernel
 def sum_along(Z: Any, r: Any, begin: int, end: int, squared: bool, out: Any) -> None:
     """Write the sums of rows `begin` to `end` of Z, the transpose of X, of shape (d, n) in C order, into `out`."""
@@ -121,9 +66,9 @@ def sum_along(Z: Any, r: Any, begin: int, end: int, squared: bool, out: Any) -> 
         a, b = first + step * np.uint64(j), first + step * np.uint64(min(j + 1, last))
         c, e = first + step * np.uint64(min(j + 2, last)), first + step * np.uint64(min(j + 3, last))
         if squared:
-            _four_squares(Z, a, b, c, e, by, count, to)
+            four_squares(Z, a, b, c, e, by, count, to)
         else:
-            _four_products(Z, a, b, c, e, by, count, to)
+            four_products(Z, a, b, c, e, by, count, to)
         for k in range(min(4, end - j)):
             z, s = Z[j + k], sums[k]
             for i in range(even, n):

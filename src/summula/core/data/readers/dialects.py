@@ -86,19 +86,14 @@ def dialect_of(text: str, usual: str = ",", header: bool | None = None) -> Diale
     returns = "\r" in text and "\n" not in text
     text = text.replace("\r", "\n") if returns else text
     delimiter = _delimiter(text, usual)
-    quoted, commas, points, slashes = '"' in text, delimiter != ",", "." in text, "/" in text
-    rows = _parsed(text, delimiter) if quoted else None
+    rows = _parsed(text, delimiter) if '"' in text else None
     blanks = _BLANK.search(text) is not None if rows is None else any(not row for row in rows)
     breaks = rows is not None and any("\n" in cell for row in rows[1:] for cell in row)
     decimal, days = ".", ""
-    if (commas and re.search(r"\d,\d", text)) or (slashes and re.search(r"\d/\d+/\d{4}", text)) or (
-        points and re.search(r"\d\.\d+\.\d{4}", text)
-    ):  # fmt: skip
+    if _may_hold_commas_or_days(text, delimiter):
         rows = _parsed(text, delimiter) if rows is None else rows
         cells = [cell for row in rows[1:] for cell in row]
-        with_commas = commas and any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells)
-        decimal = "," if with_commas and not any(_DECIMAL_POINT.fullmatch(cell) for cell in cells) else "."
-        days = _days(cells)
+        decimal, days = _decimal(cells, delimiter), _days(cells)
     found = Dialect(delimiter, decimal, breaks, blanks, days, returns)
     return found._replace(header=_has_header(text, found) if header is None else header)
 
@@ -111,6 +106,21 @@ def _parsed(text: str, delimiter: str) -> list[list[str]]:
         return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
     finally:
         csv.field_size_limit(limit)
+
+
+def _may_hold_commas_or_days(text: str, delimiter: str) -> bool:
+    """Whether decimal commas or dates are possible; plain searches first, which are faster than patterns."""
+    return bool(
+        (delimiter != "," and re.search(r"\d,\d", text))
+        or ("/" in text and re.search(r"\d/\d+/\d{4}", text))
+        or ("." in text and re.search(r"\d\.\d+\.\d{4}", text))
+    )
+
+
+def _decimal(cells: list[str], delimiter: str) -> str:
+    """Return the decimal separator: a comma where it cannot end a field and no number has a point."""
+    with_commas = delimiter != "," and any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells)
+    return "," if with_commas and not any(_DECIMAL_POINT.fullmatch(cell) for cell in cells) else "."
 
 
 def _days(cells: list[str]) -> str:

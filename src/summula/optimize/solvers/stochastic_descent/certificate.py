@@ -1,6 +1,6 @@
 """Upper bound on the suboptimality of stochastic gradient descent, from one pass over the rows.
 
-For F of `sgd/solver.py` and any slopes theta_i with sum_i theta_i = 0 (if an intercept is fitted)
+For F of `stochastic_descent/solver.py` and any slopes theta_i with sum_i theta_i = 0 (if an intercept is fitted)
 
     min F >= -1/n sum_i c_i l*(theta_i / c_i) - R*(-X'theta / n)                                                (1)
 
@@ -29,9 +29,9 @@ from summula.core.model_files import schema
 from summula.core.numerics.certificate import rounded_up
 from summula.core.numerics.exact import leads
 from summula.core.numerics.sums import Sum
-from summula.linear_model.sgd.rows import rows_about, score_origin
-from summula.linear_model.sgd.rule import LOSSES
 from summula.losses import score_losses
+from summula.optimize.solvers.stochastic_descent.rows import rows_about, score_origin
+from summula.optimize.solvers.stochastic_descent.rule import LOSSES
 from summula.penalties import Penalty
 
 __all__ = ["DescentCertificate", "DescentProblem", "DualSums"]
@@ -40,6 +40,7 @@ Array = NDArray[Any]
 
 
 @schema.saved(
+    "linear_model.DescentProblem",
     loss=schema.Text(*LOSSES),
     bend=schema.Real(),
     l2=schema.Real(0.0),
@@ -74,7 +75,7 @@ def _products(X: Any, theta: Array) -> Array:
     """Return X'theta, one row per column of theta."""
     if not hasattr(X, "indptr"):
         return np.asarray(product(X.T, theta.astype(X.dtype)), np.float64).T
-    from summula.linear_model.sgd.kernels import add_products
+    from summula.optimize.solvers.stochastic_descent.kernels import add_products
 
     out = np.zeros((theta.shape[1], X.shape[1]))
     add_products(X.indptr, X.indices, X.data, theta, out)
@@ -145,6 +146,7 @@ class DualSums(Sum):
 
 
 @schema.saved(
+    "linear_model.DescentCertificate",
     coef=schema.Array("float", "n_scores", "n_features"),
     intercept=schema.Array("float", "n_scores"),
     problem=schema.Object(DescentProblem, n_scores="n_scores"),

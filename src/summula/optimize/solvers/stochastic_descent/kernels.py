@@ -20,7 +20,7 @@ A buffer of rows is dense (`indices` None: d values per row) or CSR. The branche
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,9 @@ from summula.core.compilation.compile import (
 )
 from summula.core.compilation.intrinsics import prefetch
 from summula.core.engine.random_kernels import shuffle
-from summula.linear_model.sgd.rows import Buffer
-from summula.linear_model.sgd.rule import (
+from summula.losses.kernels import loss_of_score, slope_of_score
+from summula.optimize.solvers.stochastic_descent.rows import Buffer
+from summula.optimize.solvers.stochastic_descent.rule import (
     AVERAGED,
     ETA,
     INTERCEPT,
@@ -52,7 +53,6 @@ from summula.linear_model.sgd.rule import (
     Rule,
     State,
 )
-from summula.losses.kernels import loss_of_score, slope_of_score
 
 __all__ = [
     "add_products",
@@ -67,6 +67,18 @@ Array = NDArray[Any]
 _STEEPEST = 1e12  # slopes are cut off here, so that a first step that is too long can be recovered from
 _SMALLEST_SCALE = 1e-9
 _AHEAD = 8  # number of rows to prefetch
+
+
+class _Rows(NamedTuple):
+    """A buffer without the columns of its values, and scratch for the steps of a batch."""
+
+    data: Array
+    starts: Any  # None for dense rows
+    width: int
+    y: Array
+    weight: Array
+    order: Array
+    steps: Array
 
 
 @internal_kernel
@@ -231,10 +243,9 @@ def descend(buffer: Buffer, rule: Rule, state: State, epochs: Epochs = ONE_BUFFE
 
     With several `epochs`, the order is scratch.
     """
-    *rows, order = buffer
-    scratch = (order, np.empty(rule.batch))
-    weights, optional = (state.v, state.numbers), (_given(state.a), _given(state.q))
-    return int(descend_rows(*rows, scratch, rule, weights, *optional, epochs))
+    data, indices, starts, width, y, weight, order = buffer
+    rows = _Rows(data, starts, width, y, weight, order, np.empty(rule.batch))
+    return int(descend_rows(rows, indices, rule, state.v, state.numbers, _given(state.a), _given(state.q), epochs))
 
 
 def _given(values: Array) -> Array | None:
@@ -328,25 +339,13 @@ def _end_epoch(rule: Rule, epochs: Epochs, done: int, n: int, numbers: Array, v:
 
 @non_allocating_kernel
 def descend_rows(
-    data: Array,
-    indices: Any,
-    starts: Any,
-    width: int,
-    y: Array,
-    weight: Array,
-    order_and_steps: tuple[Array, Array],
-    rule: Rule,
-    weights_and_numbers: tuple[Array, Array],
-    a: Any,
-    q: Any,
-    epochs: Epochs,
+    rows: _Rows, indices: Any, rule: Rule, v: Array, numbers: Array, a: Any, q: Any, epochs: Epochs
 ) -> int:
-    """As `descend`; beside the order of rows there is scratch for the steps of a batch.
+    """As `descend`: `indices` is None for dense rows, a without averages, q without an L1 penalty.
 
-    a is None without averages, q without an L1 penalty: the compiler leaves out what these need.
+    The compiler leaves out what these need, which it only does for arguments of their own.
     """
-    order, steps = order_and_steps
-    v, numbers = weights_and_numbers
+    data, starts, width, y, weight, order, steps = rows
     n, done, clean = len(order), 0, False
     while True:
         _order_rows(order, epochs, done)

@@ -20,10 +20,10 @@ from summula.core.estimator.linear.linear_predictor import SparseCoefficients, d
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.linear_model.sgd.certificate import DescentCertificate, DescentProblem, DualSums
-from summula.linear_model.sgd.rows import HeldOut, RowSizes, Visits
-from summula.linear_model.sgd.rule import LOSSES, SCHEDULES, Rule, State
-from summula.linear_model.sgd.solver import AfterEpoch, Column, Settings, descend_epochs, safe_step
+from summula.optimize.solvers.stochastic_descent.certificate import DescentCertificate, DescentProblem, DualSums
+from summula.optimize.solvers.stochastic_descent.rows import HeldOut, RowSizes, Visits
+from summula.optimize.solvers.stochastic_descent.rule import LOSSES, SCHEDULES, Rule, State
+from summula.optimize.solvers.stochastic_descent.solver import AfterEpoch, Column, Settings, descend_epochs, safe_step
 
 __all__ = ["SHARED_PARAMETERS", "StochasticModel"]
 

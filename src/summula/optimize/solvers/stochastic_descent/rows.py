@@ -116,7 +116,7 @@ def squared_lengths(X: Any) -> Array:
     if not X.has_canonical_format:  # duplicate entries must be summed before squaring
         X = X.copy()
         X.sum_duplicates()
-    from summula.linear_model.sgd.kernels import add_squares
+    from summula.optimize.solvers.stochastic_descent.kernels import add_squares
 
     squares = np.zeros(X.shape[0])
     add_squares(X.indptr, X.data, squares)

@@ -4,7 +4,7 @@ With losses l, weights c and penalty R each score minimises
 
     F(w, b) = 1/n sum_i c_i l(y_i, w'x_i + b) + alpha R(w),   R(w) = (1 - r) |w|^2 / 2 + r |w|_1                   (1)
 
-by steps along the gradient of one row (`sgd/kernels.py`), with step sizes
+by steps along the gradient of one row (`stochastic_descent/kernels.py`), with step sizes
 
     constant    eta = eta0                                                                                         (2)
     optimal     eta = 1 / (alpha (t0 + t)),  t0 such that the first is alpha^(-1/4)                                (3)
@@ -33,8 +33,8 @@ from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError
 from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum
-from summula.linear_model.sgd.rows import Buffer, HeldOut, Visits, rows_in_order
-from summula.linear_model.sgd.rule import (
+from summula.optimize.solvers.stochastic_descent.rows import Buffer, HeldOut, Visits, rows_in_order
+from summula.optimize.solvers.stochastic_descent.rule import (
     AVERAGED,
     ETA,
     INTERCEPT,
@@ -106,7 +106,7 @@ class Column:
 
     def see(self, buffer: Buffer) -> None:
         """Take the steps of one buffer."""
-        from summula.linear_model.sgd.kernels import descend
+        from summula.optimize.solvers.stochastic_descent.kernels import descend
 
         descend(buffer, self.rule, self.state)
 
@@ -123,7 +123,7 @@ class Column:
 
     def take_epochs(self, visits: Visits, settings: Settings, first: int, most: int) -> None:
         """Take up to `most` epochs over rows that are one buffer at once, fewer where a stopping rule may apply."""
-        from summula.linear_model.sgd.kernels import descend
+        from summula.optimize.solvers.stochastic_descent.kernels import descend
 
         if settings.tol is not None and not settings.clean_only:
             most = min(most, settings.patience - self._waited)
@@ -189,7 +189,7 @@ class Column:
 
     def tidy(self) -> None:
         """Apply pending L1 penalties, update the averages, and multiply the weights by their scale."""
-        from summula.linear_model.sgd.kernels import apply_pending_updates
+        from summula.optimize.solvers.stochastic_descent.kernels import apply_pending_updates
 
         apply_pending_updates(self.state)
         self.state.v[:] *= self.state.numbers[SCALE]
@@ -205,19 +205,13 @@ def descend_epochs(
     after_epoch: AfterEpoch | None = None,
 ) -> None:
     """Run epochs until all columns are done, at most `settings.max_epochs`."""
+    if len(columns) == 1 and not run.has_callbacks and visits.epochs_at_once > 1:
+        _descend_at_once(run, columns[0], visits, settings, first_epoch, after_epoch)
+        return
     learnt = visits.n_rows if visits.held_out is None else 0
-    at_once = visits.epochs_at_once if len(columns) == 1 and not run.has_callbacks else 1
-    while at_once > 1 and not columns[0].done and columns[0].n_epochs < settings.max_epochs:
-        (column,) = columns
-        left = settings.max_epochs - column.n_epochs
-        column.take_epochs(visits, settings, first_epoch + column.n_epochs, min(at_once, left))
-        if after_epoch is not None:
-            after_epoch()
-        if run.step("epochs") or column.done:
-            return
     for epoch in range(columns[0].n_epochs, settings.max_epochs):
-        n_rows = 0
         active = [column for column in columns if not column.done]
+        n_rows = 0
         for buffer in visits.buffers(first_epoch + epoch):
             n_rows += len(buffer.order)
             _on_threads(active, buffer, settings.n_jobs)
@@ -227,15 +221,33 @@ def descend_epochs(
             column.tidy()
             if not column.state.finite:
                 raise OverflowError(epoch + 1)
-        values = [column.trace[-1] for column in active]
-        if visits.held_out is not None:
-            values = validated(run, active, visits.held_out, visits.piece)
-        for column, value in zip(active, values, strict=True):
-            column.judge(settings, value)
+        _judge(run, active, visits, settings)
         if after_epoch is not None:
             after_epoch()
         if run.step("epoch") or all(column.done for column in columns):
             return
+
+
+def _descend_at_once(
+    run: Run, column: Column, visits: Visits, settings: Settings, first_epoch: int, after_epoch: AfterEpoch | None
+) -> None:
+    """Run the epochs of one column over few rows, several of them in each call of the kernel."""
+    while column.n_epochs < settings.max_epochs:
+        most = min(visits.epochs_at_once, settings.max_epochs - column.n_epochs)
+        column.take_epochs(visits, settings, first_epoch + column.n_epochs, most)
+        if after_epoch is not None:
+            after_epoch()
+        if run.step("epochs") or column.done:
+            return
+
+
+def _judge(run: Run, active: list[Column], visits: Visits, settings: Settings) -> None:
+    """Apply the stopping rule to the columns, by the losses of the epoch or of the held-out rows."""
+    values = [column.trace[-1] for column in active]
+    if visits.held_out is not None:
+        values = validated(run, active, visits.held_out, visits.piece)
+    for column, value in zip(active, values, strict=True):
+        column.judge(settings, value)
 
 
 def _on_threads(columns: list[Column], buffer: Buffer, n_jobs: int | None) -> None:

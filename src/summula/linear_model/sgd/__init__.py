@@ -1,5 +1,0 @@
-"""Stochastic gradient descent on linear scores.
-
-Reading order: `rule` (settings and state of the steps), `kernels` (the compiled steps), `rows` (the order of rows),
-`solver` (epochs and stopping), `certificate` (distance from the optimum), `model` (the shared part of the estimators).
-"""
