@@ -4,6 +4,9 @@
                                                                fitted attributes, of products that depend on the layout
     python -m tests.products.compare_containers bits           fitted attributes, with the BLAS of this process
 
+Products are compared in the order in which they are computed: on one thread (SUMMULA_NUM_THREADS=1), since threads that
+solve splits come in any order.
+
 It runs in a process of its own: modules are instrumented while they are imported, and OPENBLAS_CORETYPE, which chooses the
 kernels of OpenBLAS, is read when NumPy is.
 """
@@ -13,6 +16,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,13 +30,25 @@ import numpy as np
 import threadpoolctl
 
 import summula
+from summula.core.data import chunks
+from summula.core.data.chunks import Chunk
+from summula.core.data.layout import blocks
 from summula.linear_model import ElasticNet, Lasso, LogisticRegression
 from tests.contract import storage
-from tests.contract.compare import assert_same_bits, fitted_attributes, without_names
+from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes, without_names
 from tests.contract.registry import CASES, Case, Data
 from tests.contract.test_streams import named, target
 
+
+def _misaligned(X: Any) -> Any:
+    """X in C order, 16 bytes past a multiple of 64, as NumPy may allocate it."""
+    block = blocks.empty_block(1, X.size + 2, X.dtype)[0, 2:].reshape(X.shape)
+    block[...] = X
+    return block
+
+
 IN_MEMORY = {
+    "C order, misaligned": _misaligned,
     "Fortran order": storage.ARRAYS["Fortran order"],
     "slice": storage.ARRAYS["slice"],
     "pandas": storage.FRAMES["pandas"],
@@ -42,13 +58,31 @@ IN_MEMORY = {
 DASK = {"Dask array": storage.DASK["dask array"], "Dask dataframe": storage.DASK["dask dataframe"]}
 
 
-class Found(NamedTuple):
-    """What one fit shows. Outputs of Dask collections are computed later, block by block: they are left out."""
+def _hand_out_views() -> None:
+    """Multiply rows as they lie in memory."""
+    Chunk.block = lambda self, dtype=None, origin=None: (
+        self.dense(dtype or self.dtype) - (0 if origin is None else origin)
+    )  # type: ignore[method-assign]
 
-    fit_products: Any
-    output_products: Any
+
+def _ignore_alignment() -> None:
+    """Multiply rows in C order where they are, wherever they begin."""
+    for module in (blocks, chunks):
+        module.is_canonical = lambda array, dtype=None: array.flags.c_contiguous and dtype in (None, array.dtype)  # type: ignore[attr-defined]
+
+
+# Mistakes in the layout that the comparison has to find.
+MISTAKES = {"views": _hand_out_views, "alignment": _ignore_alignment}
+
+
+class Found(NamedTuple):
+    """What one fit shows: its products, in the order in which they are computed, and the results."""
+
+    fit_products: list[Product]
+    output_products: list[Product]
     fit: Any
     output: Any
+    of_blocks: Found | None = None  # the same fit and the output of arrays, one for each block of a Dask collection
 
 
 # More columns than rows: solved column by column on the matrix as it lies in memory.
@@ -59,19 +93,41 @@ WIDE = {
 }
 
 
+def _recorded(compute: Callable[[], Any]) -> tuple[Any, list[Product]]:
+    """What a function returns, and the products in it."""
+    products: list[Product] = []
+    PRODUCTS.recorded = products
+    try:
+        return compute(), products
+    finally:
+        PRODUCTS.recorded = None
+
+
 def _observed(case: Case, X: Any, y: Any, weight: Any) -> Found:
-    PRODUCTS.recorded = []
-    model = case.fit(X, y, weight)
-    of_fit = sorted(PRODUCTS.recorded, key=repr)  # threads that solve splits come in any order
-    PRODUCTS.recorded = []
-    output = case.output(model, X)
-    values = np.concatenate(list(output)) if isinstance(output, Iterator) else None if _lazy(output) else output
-    of_output = None if values is None else sorted(PRODUCTS.recorded, key=repr)
-    return Found(of_fit, of_output, without_names(fitted_attributes(model)), values)
+    model, of_fit = _recorded(lambda: case.fit(X, y, weight))
+    attributes = without_names(fitted_attributes(model))
+    if not _lazy(X) or not _lazy(lazy := case.output(model, X)):
+        output, of_output = _recorded(lambda: _whole(case.output(model, X)))
+        return Found(of_fit, of_output, attributes, output)
+    output, of_output = _recorded(lambda: np.concatenate(_blocks(lazy)))
+    arrays = [np.ascontiguousarray(block, np.float64) for block in _blocks(X)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # arrays have no names of columns
+        again, of_arrays = _recorded(lambda: np.concatenate([case.output(model, array) for array in arrays]))
+    return Found(of_fit, of_output, attributes, output, Found(of_fit, of_arrays, attributes, again))
 
 
-def _lazy(output: Any) -> bool:
-    return hasattr(output, "dask")
+def _whole(output: Any) -> Any:
+    return np.concatenate(list(output)) if isinstance(output, Iterator) else output
+
+
+def _lazy(values: Any) -> bool:
+    return hasattr(values, "dask")
+
+
+def _blocks(collection: Any) -> list[Any]:
+    """The blocks of a Dask collection, computed in order in this thread."""
+    return [block.compute(scheduler="synchronous") for block in np.ravel(collection.to_delayed())]
 
 
 def _difference(expected: Any, found: Any) -> str:
@@ -86,6 +142,23 @@ def _difference(expected: Any, found: Any) -> str:
     except AssertionError as error:
         return str(error)
     return ""
+
+
+def _differing(expected: Found, found: Found) -> Iterator[str]:
+    """In what a fit differs from that of an array in C order.
+
+    Results of a Dask collection are computed block by block: each has the products and the bits of an array with the
+    rows of the block, and agrees with the array of all rows to rounding.
+    """
+    of_rows = found.of_blocks or expected
+    for part in ("fit_products", "output_products", "fit", "output"):
+        if what := _difference(getattr(expected if part.startswith("fit") else of_rows, part), getattr(found, part)):
+            yield f"{part}: {what}"
+    if found.of_blocks is not None:
+        try:
+            assert_close(expected.output, found.output)
+        except AssertionError as error:
+            yield f"output to rounding: {error}"
 
 
 def _sources(data: Data, weighted: bool, streams: bool, folder: Path) -> dict[str, Callable[[], Any]]:
@@ -109,15 +182,11 @@ def differences(case: Case, mode: str, size: str, folder: Path) -> Iterator[str]
     With `mode` "bits" every other container in turn is compared: bits follow from the operands.
     """
     data = case.data(size)
-    expected = _observed(case, np.ascontiguousarray(data.X), data.y, data.weight if case.weighted else None)
+    expected = _observed(case, blocks.aligned(data.X), data.y, data.weight if case.weighted else None)
     sources = list(_sources(data, case.weighted, case.streams, folder).items())
     for name, make in sources if mode == "operands" else sources[CASES.index(case) % 2 :: 2]:
-        found = _observed(case, *make())
-        for part in Found._fields:
-            if getattr(found, part) is not None and (
-                what := _difference(getattr(expected, part), getattr(found, part))
-            ):
-                yield f"{case}, {size}, {name}, {part}: {what}"
+        for what in _differing(expected, _observed(case, *make())):
+            yield f"{case}, {size}, {name}, {what}"
 
 
 def wide_differences() -> Iterator[str]:
@@ -129,16 +198,19 @@ def wide_differences() -> Iterator[str]:
         classes = isinstance(estimator, LogisticRegression)
         case = Case(estimator, "classifier" if classes else "regressor")
         y = (score > 0).astype(int) if classes else score
-        expected = _observed(case, X, y, weight)
+        expected = _observed(case, blocks.aligned(X), y, weight)
         for container, keep in IN_MEMORY.items():
-            found = _observed(case, keep(X), y, weight)
-            for part in Found._fields:
-                if what := _difference(getattr(expected, part), getattr(found, part)):
-                    yield f"{name}, {container}, {part}: {what}"
+            for what in _differing(expected, _observed(case, keep(X), y, weight)):
+                yield f"{name}, {container}, {what}"
 
 
-def main(mode: str, only: str = "") -> None:
-    """Compare all cases, and print what differs, how many products there were, and which BLAS computed them."""
+def main(mode: str, only: str = "", mistake: str = "") -> None:
+    """Compare all cases, and print what differs, how many products there were, and which BLAS computed them.
+
+    `only` is part of the names of some cases; `mistake` is made in the layout on purpose, to see that it is found.
+    """
+    if mistake:
+        MISTAKES[mistake]()
     PRODUCTS.mode = {"operands": "by layout", "bits": "plain"}[mode]
     found: list[str] = []
     with summula.engine("serial"), tempfile.TemporaryDirectory() as folder:

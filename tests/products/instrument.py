@@ -1,9 +1,11 @@
-"""Instrument every matrix product of the library, on any CPU.
+"""Instrument every way in which the library hands arrays to BLAS and LAPACK, on any CPU.
 
-Modules of `summula` are rewritten while they are imported: `a @ b`, `np.matmul(a, b)` and `np.dot(a, b)` become calls of
-`Products.multiply`. (Kernels are left alone: compiled loops do not call BLAS.) `install`, called before `summula` is imported, sets this up; `PRODUCTS` then
-records the operands of each product, and computes it as a BLAS would whose summation order follows the memory layout of
-its operands, as OpenBLAS does for small matrices on CPUs with AVX-512.
+Modules of `summula` are rewritten while they are imported: `a @ b`, `a @= b`, `np.matmul(a, b)`, `np.dot(a, b)` and
+`a.dot(b)` become calls of `Products.multiply`; functions that may multiply inside (`np.einsum`, `np.inner`, `np.vdot`,
+those of `np.linalg` and `scipy.linalg`) are called by `Products.call`. (Kernels are left alone: compiled loops do not
+call BLAS.) `install`, called before `summula` is imported, sets this up; `PRODUCTS` then records the operands of each,
+in order, and computes a product as a BLAS would whose summation order follows the memory layout of its operands, as
+OpenBLAS does for small matrices on CPUs with AVX-512.
 
 As a pytest plugin (`-p tests.products.instrument`) it does the latter for a whole run.
 """
@@ -19,11 +21,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["PRODUCTS", "Operand", "Product", "install"]
+__all__ = ["PRODUCTS", "Operand", "Product", "install", "instrumented"]
 
 ALIGNMENT = 64  # bytes
 FILTERS = ("neighbors/search/indexes.py",)  # whose bits do not show: what they let through is measured again
-MANY_ROWS = 1_000  # more than a matrix of solver variables has in these tests
+# A block of rows has at least so many, and so many times as many rows as columns; variables of solvers have not.
+FEWEST_ROWS, ELONGATED = 60, 5
+MULTIPLIED = ("np.matmul", "np.dot")
+CALLED = (
+    "np.einsum",
+    "np.inner",
+    "np.vdot",
+    "np.tensordot",
+    "np.linalg.",
+    "linalg.",
+    "scipy.linalg.",
+    "blas.",
+    "lapack.",
+)
 
 
 class Operand(NamedTuple):
@@ -36,26 +51,30 @@ class Operand(NamedTuple):
 
 
 class Product(NamedTuple):
-    """One product, and the line it was computed in."""
+    """One product or call, and the line it was computed in."""
 
     place: str
-    left: Operand | None
-    right: Operand | None
+    operands: tuple[Operand | None, ...]
 
 
-def _operand(value: Any) -> Operand | None:
+def _operand(value: Any, aligned: bool = True) -> Operand | None:
     """The description of a dense operand; None for sparse matrices and scalars."""
     if not isinstance(value, np.ndarray):
         return None
     # Steps along an axis of length 1 are never taken.
     strides = tuple(step if n > 1 else 0 for n, step in zip(value.shape, value.strides, strict=True))
-    alignment = ALIGNMENT if _is_block(value) else 16
-    return Operand(value.shape, strides, value.dtype.str, value.ctypes.data % alignment)
+    alignment = ALIGNMENT if aligned and _is_block(value) else 16 if aligned else value.itemsize
+    return Operand(value.shape, strides, value.dtype.str, value.ctypes.data % max(alignment, 1))
 
 
 def _is_block(operand: Any) -> bool:
-    """Whether an operand holds rows of the data; NumPy aligns other arrays to 16 bytes, for every source alike."""
-    return operand.ndim == 2 and max(operand.shape) >= MANY_ROWS and min(operand.shape) > 1
+    """Whether an operand holds rows of the data, whose alignment must not depend on the source.
+
+    NumPy aligns the variables of solvers, which are short or about square, to 16 bytes, for every source alike.
+    """
+    if operand.ndim != 2 or min(operand.shape) < 2:
+        return False
+    return max(operand.shape) >= max(FEWEST_ROWS, ELONGATED * min(operand.shape))
 
 
 class Products:
@@ -68,17 +87,25 @@ class Products:
 
     def multiply(self, left: Any, right: Any, place: str, out: Any = None) -> Any:
         """Compute left @ right, into `out` if it is given."""
-        self.count += 1
-        if self.mode == "by layout":
-            if self.recorded is not None and not place.startswith(FILTERS):
-                self.recorded.append(Product(place, _operand(left), _operand(right)))
-            product = _by_layout(left, right)
-        else:
-            product = left @ right
+        self._record(place, left, right)
+        product = _by_layout(left, right) if self.mode == "by layout" else left @ right
         if out is None:
             return product
         out[...] = product
         return out
+
+    def call(self, function: Any, place: str, *arguments: Any, **options: Any) -> Any:
+        """Call a function of linear algebra; its result does not emulate another order."""
+        # (einsum has loops of its own: what counts is the layout of rows, whatever their alignment.)
+        own = function is np.einsum
+        if not own or any(_is_block(one) for one in arguments if isinstance(one, np.ndarray)):
+            self._record(place, *arguments, aligned=not own)
+        return function(*arguments, **options)
+
+    def _record(self, place: str, *operands: Any, aligned: bool = True) -> None:
+        self.count += 1
+        if self.mode == "by layout" and self.recorded is not None and not place.startswith(FILTERS):
+            self.recorded.append(Product(place, tuple(_operand(one, aligned) for one in operands)))
 
 
 def _by_layout(left: Any, right: Any) -> Any:
@@ -102,6 +129,12 @@ PRODUCTS = Products()
 class _Rewriter(ast.NodeTransformer):
     def __init__(self, file: str) -> None:
         self.file = file
+        self.called = CALLED
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        if (node.module or "").startswith(("scipy.linalg", "numpy.linalg")):
+            self.called += tuple(name.asname or name.name for name in node.names)
+        return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         names = {n.id for d in node.decorator_list for n in ast.walk(d) if isinstance(n, ast.Name)}
@@ -111,15 +144,38 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         return self._product(node, [node.left, node.right], []) if isinstance(node.op, ast.MatMult) else node
 
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.MatMult):
+            return node
+        value = ast.parse(ast.unparse(node.target), mode="eval").body
+        return ast.copy_location(ast.Assign([node.target], self._product(node, [value, node.value], [])), node)
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        is_product = ast.unparse(node.func) in ("np.matmul", "np.dot") and len(node.args) == 2
-        return self._product(node, node.args, node.keywords) if is_product else node
+        name = ast.unparse(node.func)
+        if name in MULTIPLIED and len(node.args) == 2:
+            return self._product(node, node.args, node.keywords)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "dot" and len(node.args) == 1:
+            return self._product(node, [node.func.value, *node.args], node.keywords)
+        if name.startswith(tuple(one for one in self.called if one.endswith("."))) or name in self.called:
+            arguments = [node.func, self._place(node), *node.args]
+            call = ast.Call(ast.Name("__call_linalg__", ast.Load()), arguments, node.keywords)
+            return ast.fix_missing_locations(ast.copy_location(call, node))
+        return node
 
-    def _product(self, node: ast.expr, operands: list[ast.expr], keywords: list[ast.keyword]) -> ast.AST:
-        arguments = [*operands, ast.Constant(f"{self.file}:{node.lineno}")]
-        call = ast.Call(ast.Name("__multiply__", ast.Load()), arguments, keywords)
+    def _place(self, node: Any) -> ast.expr:
+        return ast.Constant(f"{self.file}:{node.lineno}")
+
+    def _product(self, node: Any, operands: list[ast.expr], keywords: list[ast.keyword]) -> ast.expr:
+        call = ast.Call(ast.Name("__multiply__", ast.Load()), [*operands, self._place(node)], keywords)
         return ast.fix_missing_locations(ast.copy_location(call, node))
+
+
+def instrumented(source: Any, path: Any) -> CodeType:
+    """Compile a module of the library with its products rewritten."""
+    tree = _Rewriter(str(path).rpartition("summula/")[2]).visit(ast.parse(source, path))
+    return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
@@ -128,12 +184,10 @@ class _Loader(importlib.machinery.SourceFileLoader):
         return self.source_to_code(self.get_data(path), path)
 
     def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> CodeType:
-        file = str(path).rpartition("summula/")[2]
-        tree = _Rewriter(file).visit(ast.parse(data, path))
-        return compile(tree, path, "exec", dont_inherit=True, optimize=_optimize)
+        return instrumented(data, path)
 
     def exec_module(self, module: Any) -> None:
-        module.__multiply__ = PRODUCTS.multiply
+        module.__multiply__, module.__call_linalg__ = PRODUCTS.multiply, PRODUCTS.call
         super().exec_module(module)
 
 

@@ -1,8 +1,11 @@
 """The promise of equal bits must not depend on the CPU: what BLAS is handed is the same for every container.
 
-OpenBLAS uses kernels on CPUs with AVX-512 whose summation order follows the memory layout. The first test looks at the
-operands themselves and emulates such a BLAS, the second uses every family of kernels this CPU can run besides its own,
-with which `tests/contract` compares the same containers.
+OpenBLAS uses kernels on CPUs with AVX-512 whose summation order follows the memory layout. The first test compares the
+sequences of operands themselves and emulates such a BLAS. Another uses every family of kernels this CPU can run besides
+its own, with which `tests/contract` compares the same containers.
+
+Blocks of rows begin at a multiple of 64 bytes, or at the same place after one, whatever their size; variables of solvers
+at a multiple of 16, where NumPy happens to allocate them, for every source alike.
 """
 
 from __future__ import annotations
@@ -18,22 +21,25 @@ import pytest
 import threadpoolctl
 
 from tests.processes import environment, run
+from tests.products.instrument import instrumented
 
 ROOT = Path(__file__).parents[2]
 HANG = 1_200  # seconds after which a process is taken to hang
+
+ONE_THREAD = {"SUMMULA_NUM_THREADS": "1"}  # products come in one order
 
 # Families of OpenBLAS's kernels, and a flag of the CPU that each needs.
 FAMILIES = {"Nehalem": "sse4_2", "Haswell": "avx2", "Zen": "avx2", "SkylakeX": "avx512vl", "Cooperlake": "avx512_bf16"}
 
 
-def compared(mode: str, **changes: str) -> dict[str, Any]:
+def compared(mode: str, *options: str, least: int = 10_000, **changes: str) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.products.compare_containers", mode],
+        [sys.executable, "-m", "tests.products.compare_containers", mode, *options],
         cwd=ROOT, env=environment(**changes), capture_output=True, text=True, timeout=HANG, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
-    assert result["products"] > 10_000, "the products were instrumented"
+    assert result["products"] > least, "the products were instrumented"
     return result
 
 
@@ -62,7 +68,15 @@ def is_openblas() -> bool:
 def test_a_blas_that_follows_the_layout_is_handed_the_same_operands_and_gives_the_same_bits_for_every_container() -> (
     None
 ):
-    assert compared("operands")["differences"] == []
+    assert compared("operands", **ONE_THREAD)["differences"] == []
+
+
+@pytest.mark.parametrize("mistake", ["views", "alignment"])
+def test_a_mistake_in_the_layout_is_found(mistake: str) -> None:
+    differences = compared("operands", "RidgeCV()", mistake, least=100, **ONE_THREAD)["differences"]
+    for size in ("small", "large"):
+        places = [one for one in differences if one.startswith(f"RidgeCV(), {size}") and "_products: " in one]
+        assert any("Fortran order" in one for one in places)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -78,6 +92,33 @@ def test_every_family_of_kernels_gives_the_same_bits_for_every_container(family:
     result = compared("bits", OPENBLAS_CORETYPE=family)
     assert family in result["blas"]
     assert result["differences"] == []
+
+
+def test_every_way_to_multiply_is_instrumented() -> None:
+    """Outside kernels, whose loops are compiled."""
+    source = """
+import numpy as np
+from scipy import linalg
+from scipy.linalg import solve_triangular
+A = np.eye(2)
+B = A @ A
+B @= A
+B = np.matmul(A, np.dot(A, A.dot(A)))
+np.einsum("ij,ij->i", A, A), np.inner(A, A), np.vdot(A, A), np.linalg.qr(A), linalg.lapack.dpotrf(A)
+solve_triangular(A, A)
+def kernel(function): return function
+@kernel
+def compiled(A): return A @ A
+compiled(A)
+"""
+    multiplied, called = [], []
+    names: dict[str, Any] = {
+        "__multiply__": lambda a, b, place: multiplied.append(place) or a @ b,
+        "__call_linalg__": lambda function, place, *given: called.append(place) or function(*given),
+    }
+    exec(instrumented(source, "summula/some.py"), names)
+    assert multiplied == [f"some.py:{line}" for line in (6, 7, 8, 8, 8)]
+    assert called == ["some.py:9"] * 5 + ["some.py:10"]
 
 
 def test_the_emulation_tells_layouts_apart() -> None:
