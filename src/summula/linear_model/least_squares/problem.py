@@ -74,7 +74,7 @@ def _counts_columns(fit: Fit, sizes: schema.Sizes) -> str | None:
     tss=schema.Array("float64", "n_targets", finite=False),
     gap=schema.Array("float64", "n_targets", finite=False),
     count=schema.Integer(0),
-    weight=schema.Real(),
+    weight=schema.Real(5e-324),
     log_weight=schema.Real(),
     half_inverse=schema.Array("float64", "n_features", "n_determined", finite=False) | None,
     rank=schema.Integer(0),
