@@ -13,7 +13,11 @@ from typing import Any
 
 import pytest
 
+import summula
 from summula.core.errors import OutputError
+from summula.core.model_files import persistence
+from summula.core.model_files.commits import committed_version
+from summula.dummy import BaselineRegressor
 from summula.training.results_folder import committed_path, exclusive, write_together, write_whole
 from tests.cli.commands import document, failure
 from tests.cli.conftest import Trained
@@ -60,6 +64,11 @@ def read(folder: Path) -> dict[str, str]:
     return {name: Path(committed_path(str(folder / name))).read_text() for name in NAMES}
 
 
+def read_as_load(folder: Path) -> dict[str, str]:
+    """What `summula.load` sees, which moves nothing."""
+    return {name: Path(committed_version(str(folder / name))).read_text() for name in NAMES}
+
+
 def whole(what: str) -> dict[str, str]:
     return {name: f"{what} {name}" for name in NAMES}
 
@@ -79,7 +88,9 @@ def test_a_process_that_dies_at_any_step_leaves_all_old_or_all_new(
             except Death:
                 died = True
         (folder / ".summula-lock").unlink(missing_ok=True)  # what the system does to locks of a dead process
+        loaded = read_as_load(folder)
         found = read(folder)
+        assert loaded == found
         assert found in (whole("old"), whole("new")), f"mixed after {step} steps"
         seen.append(found["model.summula"].split()[0])
         assert read(folder) == found, "reading changes nothing that is seen"
@@ -196,3 +207,37 @@ def test_a_model_that_is_committed_and_not_moved_is_the_one_that_predicts(specie
     said = document("certify", folder / "model.summula", species.fresh)
     assert said["model hash"] == json.loads((folder / "certificate.json").read_text())["model_hash"]
     assert sorted(path.name for path in folder.iterdir()) == sorted(NAMES)
+
+
+def _baseline(value: float) -> BaselineRegressor:
+    return BaselineRegressor().fit([[0.0]], [value])
+
+
+def test_a_model_that_is_committed_and_not_moved_is_the_one_that_loads(tmp_path: Path) -> None:
+    stage, path = tmp_path / ".summula-results-x", tmp_path / "model.summula"
+    stage.mkdir()
+    summula.save(_baseline(1.0), path)
+    summula.save(_baseline(2.0), stage / "model.summula")
+    (tmp_path / ".summula-commit.json").write_text(json.dumps({"stage": stage.name, "files": list(NAMES)}))
+    assert summula.load(path).predict([[0.0]]) == 2.0
+    assert summula.load(path).predict([[0.0]]) == 2.0, "loading moves nothing"
+    summula.save(_baseline(3.0), path)
+    assert summula.load(path).predict([[0.0]]) == 3.0, "a newer file is not hidden by the commit"
+
+
+def test_a_model_that_is_moved_while_it_is_loaded_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage, path = tmp_path / ".summula-results-x", tmp_path / "model.summula"
+    stage.mkdir()
+    summula.save(_baseline(1.0), path)
+    summula.save(_baseline(2.0), stage / "model.summula")
+    (tmp_path / ".summula-commit.json").write_text(json.dumps({"stage": stage.name, "files": list(NAMES)}))
+    original = persistence.read_header
+
+    def read_header(name: str) -> Any:
+        if os.path.dirname(name) == str(stage):  # whoever holds the folder completes the commit now
+            committed_path(str(path))
+        return original(name)
+
+    monkeypatch.setattr(persistence, "read_header", read_header)
+    assert summula.load(path).predict([[0.0]]) == 2.0
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["model.summula"]

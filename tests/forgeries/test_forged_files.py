@@ -19,6 +19,7 @@ from summula.core.model_files.classes import saved_classes
 from tests.forgeries.forging import ARRAY_MUTATIONS, JSON_MUTATIONS, Forger
 from tests.forgeries.kinds import KINDS
 from tests.forgeries.running import run_forgeries
+from tests.forgeries.uses import CHANGING, NOT_READING, READING, public_methods
 
 COUNT = int(os.environ.get("SUMMULA_FORGERIES", "30"))  # per kind
 _PEAK = 1_000  # MB; a process that has compiled the kernels of trees has 400
@@ -30,6 +31,13 @@ GROUPS = [list(KINDS)[start::3] for start in range(3)]
 def test_every_kind_of_model_is_forged() -> None:
     savable = saved_classes().values()
     assert {cls.__name__ for cls in savable if hasattr(cls, "get_params")} == set(KINDS)
+
+
+def test_every_public_method_is_used_or_reads_nothing() -> None:
+    named = [READING, CHANGING, NOT_READING]
+    classes = [cls for cls in saved_classes().values() if hasattr(cls, "get_params")]
+    found = set.union(*(public_methods(cls) for cls in classes))
+    assert found == set.union(*(set(names) for names in named))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits processor time and memory as Linux counts them")

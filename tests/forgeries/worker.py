@@ -21,54 +21,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 
 import summula
-from summula.core.errors import DataError, ModelFileError, ParameterError
+from summula.core.errors import ModelFileError
 from tests.forgeries.forging import Forger
 from tests.forgeries.kinds import KINDS, Saved
+from tests.forgeries.uses import Use, changing, uses, works
 
 SECONDS = int(os.environ.get("FORGERY_SECONDS", "30"))  # of processor time for one; kernels may have to be compiled
 MEMORY = 1 << 30  # bytes beyond what the process has when it begins
-_METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "apply", "explain")
-_CLEAN = (DataError, ParameterError, ModelFileError, NotFittedError)
-# scikit-learn's sentences about data that are not those of the fit.
-_OTHER_DATA = ("X has ", "The feature names should match")
-_EVERY = 10  # of the forgeries that load are put to all other uses as well
+_EVERY = 10  # of the forgeries that load are also put to the uses that change a model
 
 
-def use(model: Any, saved: Saved) -> None:
-    """Whatever a user does with a model that was loaded: predict, transform, explain."""
-    for name in _METHODS:
-        if hasattr(model, name):
-            getattr(model, name)(saved.X)
-    if hasattr(model, "staged_predict"):
-        for _ in model.staged_predict(saved.X):
-            pass
+def use(model: Any, saved: Saved, known: dict[str, Use]) -> set[str]:
+    """Put a model to some uses, and return those that were refused."""
+    return {name for name, one in known.items() if not works(name, one, model, saved)}
 
 
-def use_further(model: Any, saved: Saved) -> None:
-    """Uses that may fail with any exception, but must not crash or hang."""
-    uses: list[Any] = [
-        lambda: repr(model),
-        lambda: model.score(saved.X, saved.y),
-        lambda: model.certificate_.verify(saved.X, saved.y),
-        lambda: str(model.certificate_),
-        lambda: model.summary(),
-        lambda: model.get_feature_names_out(),
-        lambda: model.importances(),
-        lambda: model.posterior_covariance(),
-        lambda: model.predict(np.asarray(saved.X, np.float32)),
-        lambda: model.merge(model),
-        lambda: model.partial_fit(saved.X, saved.y),
-        lambda: model.set_params(warm_start=True, max_iter=5).fit(saved.X, saved.y),
-    ]
-    for one in uses:
-        try:
-            one()
-        except Exception as error:
-            if isinstance(error, MemoryError):
-                raise
+def _refused_to_all(path: Path, saved: Saved) -> set[str]:
+    """The uses that the honest model is refused too; kernels are compiled."""
+    model = summula.load(path)
+    refused = use(model, saved, uses(model))
+    use(model, saved, changing(model))
+    return refused
 
 
 def _fail(how: str) -> None:
@@ -82,25 +57,22 @@ def _fail(how: str) -> None:
     raise KeyError(how)
 
 
-def verdict(forged: Path, saved: Saved, number: int) -> str:
-    """What became of a forgery: "refused", "refused later", "used", or what went wrong."""
+def verdict(forged: Path, saved: Saved, number: int, expected: set[str]) -> str:
+    """What became of a forgery: "refused", "refused later", "used", or what went wrong.
+
+    Uses that the honest model is refused are `expected`.
+    """
     try:
         model = summula.load(forged)
     except ModelFileError as error:
         causes = [error.__cause__, error.__context__]
         return "out of memory" if any(isinstance(cause, MemoryError) for cause in causes) else "refused"
-    try:
-        use(model, saved)
-    except _CLEAN:
-        return "refused later"
-    except ValueError as error:
-        if not str(error).startswith(_OTHER_DATA):
-            raise
-        return "refused later"
-    summula.save(model, forged)
+    said = "refused later" if use(model, saved, uses(model)) - expected else "used"
+    if said == "used":
+        summula.save(model, forged)
     if number % _EVERY == 0:
-        use_further(model, saved)
-    return "used"
+        use(model, saved, changing(model))
+    return said
 
 
 def _limit_cpu() -> None:
@@ -134,19 +106,18 @@ def main(folder: Path, count: int, kinds: list[str]) -> None:
     np.seterr(all="ignore")
     done = json.loads((folder / "done").read_text()) if (folder / "done").exists() else {}
     result: dict[str, Any] = {"counts": done.get("counts", {}), "failures": done.get("failures", [])}
-    ready: list[tuple[str, int, Saved, Forger]] = []
+    ready: list[tuple[str, int, Saved, Forger, set[str]]] = []
     for kind in kinds:
         for variant, make in enumerate(KINDS[kind]):
             saved = make()
             path = folder / f"{kind}-{variant}"
             summula.save(saved.model, path)
-            use(summula.load(path), saved)  # what is honest passes, and kernels are compiled
-            ready.append((kind, variant, saved, Forger(path, seed=variant)))
+            ready.append((kind, variant, saved, Forger(path, seed=variant), _refused_to_all(path, saved)))
     _limit_memory()
     start = done.get("next", [0, 0])
     faults = dict(enumerate(os.environ.get("FORGERY_FAULTS", "").split(), start=1))
     with open(folder / "now", "w") as now:
-        for place, (kind, variant, saved, forger) in enumerate(ready):
+        for place, (kind, variant, saved, forger, expected) in enumerate(ready):
             if place < start[0]:
                 continue
             counts = Counter(result["counts"].get(kind, {}))
@@ -164,7 +135,7 @@ def main(folder: Path, count: int, kinds: list[str]) -> None:
                 try:
                     if number in faults:
                         _fail(faults[number])
-                    said = verdict(forged, saved, number)
+                    said = verdict(forged, saved, number, expected)
                 except Exception:
                     said = traceback.format_exc(limit=-3)
                 if said in ("refused", "refused later", "used"):

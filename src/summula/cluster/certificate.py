@@ -13,14 +13,13 @@ says that nothing better is known, not that there is something better.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from summula.cluster.passes import Centres, ClusterSums, LloydPass
 from summula.core.data.chunks import Chunk
-from summula.core.data.sources import Source
 from summula.core.estimator.certificates import SummedCertificate
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -64,6 +63,8 @@ class KMeansCertificate(SummedCertificate):
     `centres` say which point; `unit` is what rounding may change, relative to the inertia.
     """
 
+    _supervised: ClassVar[bool | None] = False
+
     centres: Array
     unit: float
 
@@ -79,6 +80,3 @@ class KMeansCertificate(SummedCertificate):
         inertia = run.sum(ClusterSums, LloydPass(Centres.of(self.centres, origin))).inertia
         bound = spectral_bound(run.sum(Scatter, origin), len(self.centres))
         return inertia, max(inertia - bound, 0.0)
-
-    def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
-        return super()._source(X, None, sample_weight)  # y is ignored

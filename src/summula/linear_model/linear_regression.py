@@ -219,6 +219,8 @@ class LinearRegression(FormulaModel, FactorTerms, LeastSquaresModel):
         fit = getattr(self, "_fit", None)
         if fit is None or fit.half_inverse is None:
             raise AttributeError("singular_ is available only for unconstrained fits to dense or narrow sparse data.")
+        if not np.isfinite(fit.half_inverse).all():
+            raise AttributeError("singular_ is not available: the scales of the columns are too far apart.")
         inverse = np.linalg.svd(fit.half_inverse, compute_uv=False)
         values = np.zeros(min(fit.count, self.n_features_in_))
         values[: fit.rank] = np.sort(1.0 / inverse)[::-1][: len(values)]

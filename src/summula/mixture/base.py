@@ -47,7 +47,13 @@ STARTS = one_of("kmeans", "k-means++", "random", "random_from_data")
 
 
 @inherit_docs()
+def _weights_are_shares(model: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: components have shares, from which `sample` draws."""
+    return None if abs(model.weights_.sum() - 1.0) < 1e-9 else "weights_ do not add up to 1"
+
+
 @schema.state(
+    _weights_are_shares,
     weights_=schema.Array("float64", "n_components", low=0.0),
     converged_=schema.Flag(),
     n_iter_=schema.Integer(0),

@@ -333,7 +333,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         import pyarrow as pa
 
         check_is_fitted(self)
-        plan = next(column for column in self.columns_ if column.name == name)
+        plan = next((column for column in self.columns_ if column.name == name), None)
+        if plan is None:
+            raise DataError(no_such_column(name, (column.name for column in self.columns_)))
         column = table_blocks(pa.table({name: values})).read(0, len(values))[name]
         rows = np.empty((len(values), plan.width(self.categories == "codes")))
         plan.encode(column, 0, self.get_params(), rows)

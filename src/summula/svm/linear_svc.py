@@ -31,7 +31,7 @@ Array = NDArray[Any]
 
 
 @inherit_docs()
-@schema.saved(n_iter_=schema.Integer(0), certificate_=schema.Object(LinearCertificate))
+@schema.saved(n_iter_=schema.Integer(0), certificate_=schema.Object(LinearCertificate, n_features="n_features"))
 class LinearSVC(SparseCoefficients, LinearMachine, LinearClassifier):
     """Linear support vector classification.
 

@@ -27,7 +27,7 @@ Array = NDArray[Any]
     coef_=schema.Array("float", "n_features"),
     intercept_=schema.Array("float", 1),
     n_iter_=schema.Integer(0),
-    certificate_=schema.Object(LinearCertificate),
+    certificate_=schema.Object(LinearCertificate, n_features="n_features"),
 )
 class LinearSVR(LinearMachine, LinearPredictor):
     """Linear support vector regression: errors up to epsilon cost nothing.

@@ -3,7 +3,8 @@
 New files are written to a staging folder inside the target folder. Renaming a manifest into place commits them: it
 names the staging folder and its files. Then the files are moved to their names, and manifest and staging folder are
 removed. A process that dies before the commit leaves the old files in force, one that dies after it the new ones:
-the next command that uses the folder (`committed_path`) completes the move, or reads the files where they are.
+the next command that uses the folder (`committed_path`) completes the move, or reads the files where they are, as
+`summula.load` does (`committed_version`).
 
 One process at a time holds the folder (`exclusive`), by a lock of the operating system, which ends with the process.
 """
@@ -16,22 +17,13 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
 
 from summula.core.errors import OutputError
+from summula.core.model_files.commits import MANIFEST, STAGE, committed_version, pending_commit
 
 __all__ = ["committed_path", "exclusive", "output_folder", "write_together", "write_whole"]
 
 _LOCK = ".summula-lock"
-_MANIFEST = ".summula-commit.json"
-_STAGE = ".summula-results-"
-
-
-class _Commit(NamedTuple):
-    """A commit whose files may not all have been moved yet."""
-
-    stage: str
-    names: list[str]
 
 
 def output_folder(path: str) -> str:
@@ -92,18 +84,18 @@ def write_together(folder: str, writers: Mapping[str, Callable[[str], object]]) 
     """
     _complete(folder)
     _remove_leftovers(folder)
-    stage = tempfile.mkdtemp(dir=folder, prefix=_STAGE)
+    stage = tempfile.mkdtemp(dir=folder, prefix=STAGE)
     try:
         for name, write in writers.items():
             write(os.path.join(stage, name))
             _sync(os.path.join(stage, name))
-        manifest = os.path.join(stage, _MANIFEST)
+        manifest = os.path.join(stage, MANIFEST)
         with open(manifest, "w", encoding="utf-8") as file:
             json.dump({"stage": os.path.basename(stage), "files": list(writers)}, file)
             file.flush()
             os.fsync(file.fileno())
         _sync(stage)
-        os.replace(manifest, os.path.join(folder, _MANIFEST))
+        os.replace(manifest, os.path.join(folder, MANIFEST))
     except BaseException:
         shutil.rmtree(stage, ignore_errors=True)
         raise
@@ -112,7 +104,7 @@ def write_together(folder: str, writers: Mapping[str, Callable[[str], object]]) 
 
 def _complete(folder: str) -> None:
     """Move the files of a commit to their names, where an earlier process has not done so."""
-    commit = _pending(folder)
+    commit = pending_commit(folder)
     if commit is None:
         return
     _sync(folder)
@@ -121,7 +113,7 @@ def _complete(folder: str) -> None:
             os.replace(os.path.join(commit.stage, name), os.path.join(folder, name))
     _sync(folder)
     with suppress(FileNotFoundError):
-        os.unlink(os.path.join(folder, _MANIFEST))
+        os.unlink(os.path.join(folder, MANIFEST))
     shutil.rmtree(commit.stage, ignore_errors=True)
 
 
@@ -129,37 +121,17 @@ def committed_path(path: str) -> str:
     """Return the path of the committed version of a file: its path, or in the staging folder where it cannot be
     moved.
     """
-    folder, name = os.path.split(path)
-    folder = folder or "."
-    if os.path.exists(os.path.join(folder, _MANIFEST)):
+    folder = os.path.dirname(path) or "."
+    if os.path.exists(os.path.join(folder, MANIFEST)):
         with suppress(OSError), exclusive(folder):  # unless its process still runs
             _complete(folder)
-    commit = _pending(folder)
-    if commit is not None and name in commit.names:
-        staged = os.path.join(commit.stage, name)
-        if os.path.exists(staged):
-            return staged
-    return path
-
-
-def _pending(folder: str) -> _Commit | None:
-    """The commit that a folder's manifest names; None when there is none, or when it is not one of ours."""
-    try:
-        with open(os.path.join(folder, _MANIFEST), encoding="utf-8") as file:
-            tree = json.loads(file.read(1 << 16))
-        stage, names = tree["stage"], tree["files"]
-        ours = stage.startswith(_STAGE) and all(isinstance(name, str) and not name.startswith(".") for name in names)
-        plain = all(os.path.basename(name) == name for name in (stage, *names))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-    place = os.path.join(folder, stage)
-    return _Commit(place, names) if ours and plain and not os.path.islink(place) else None
+    return committed_version(path)
 
 
 def _remove_leftovers(folder: str) -> None:
     """Delete staging folders of processes that died before their commit."""
     for name in os.listdir(folder):
-        if name.startswith(_STAGE):
+        if name.startswith(STAGE):
             shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
 
 

@@ -65,7 +65,6 @@ def _tree_fits_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
 @inherit_docs()
 @schema.state(
     _tree_fits_the_columns,
-    category_levels_=schema.Dict(schema.Text(), schema.Items(schema.Text(), low=1)),
     is_categorical_=schema.Array("bool", "n_features") | None,
     max_features_=schema.Integer(1),
     _bins=schema.Object(BinMap, n_features="n_features"),

@@ -48,6 +48,10 @@ def _children_come_later(model: Any, sizes: schema.Sizes) -> str | None:
     ends = np.concatenate([[1], first[order] + width[order]])
     if not np.array_equal(np.append(first[order], sizes["n_nodes"]), ends):
         return "_first_child does not give every node one parent"
+    bins = model._bins
+    for j in np.unique(model._feature[inner]):
+        if not np.array_equal(bins.level_bins[bins.starts[j] : bins.starts[j + 1]], np.arange(bins.n_bins[j])):
+            return f"column {j} does not have one level for each of its branches"
     if (model._shares < 0).any() or not np.allclose(model._shares.sum(axis=1), 1.0):
         return "the shares of the classes in a node do not add up to 1"
     return None
@@ -57,7 +61,6 @@ def _children_come_later(model: Any, sizes: schema.Sizes) -> str | None:
 @schema.saved(
     _children_come_later,
     classes_=schema.Labels("n_classes"),
-    category_levels_=schema.Dict(schema.Text(), schema.Items(schema.Text(), low=1)),
     is_categorical_=schema.Array("bool", "n_features"),
     _bins=schema.Object(BinMap, n_features="n_features"),
     _feature=schema.Array("int64", "n_nodes", low=-1, below="n_features"),

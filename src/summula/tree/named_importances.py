@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.errors import ParameterError
+
 __all__ = ["NamedImportances", "by_name"]
 
 
@@ -29,4 +31,10 @@ class NamedImportances:
             Shares of all; columns without names are called x0, x1, ...
         """
         check_is_fitted(self)
-        return by_name(self, np.asarray(self.feature_importances_))  # type: ignore[attr-defined]
+        values = getattr(self, "feature_importances_", None)
+        if values is None:
+            raise ParameterError(
+                f"{type(self).__name__} has importances only if its learners are trees; use scikit-learn's "
+                "permutation_importance for others."
+            )
+        return by_name(self, np.asarray(values))

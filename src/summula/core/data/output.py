@@ -80,11 +80,15 @@ def write_tables(tables: Iterable[Any], path: str | os.PathLike[str], *, raw_tex
             raise DataError("There are no rows to write.")
         writer.close()
         _publish(temporary, target)
-    except BaseException:
+    except BaseException as error:
         if writer is not None:
             with suppress(OSError):  # on a full disk closing fails as well
                 writer.close()
         os.unlink(temporary)
+        if isinstance(error, UnicodeEncodeError):
+            raise DataError(
+                f"The text {error.object!r} cannot be written as UTF-8 (it holds half of a surrogate pair); change it."
+            ) from None
         raise
     finally:
         if isinstance(tables, Generator):

@@ -34,7 +34,8 @@ _UNIT = 1e-11  # relative rounding error of an objective computed from sums in d
 class SummedCertificate(Certificate):
     """A certificate with an objective computed from the rows of a run; `unit` is its relative rounding error."""
 
-    _supervised: ClassVar[bool] = False  # whether y is required
+    # Whether y is required; None if it is optional, False if it is ignored, as in `fit`.
+    _supervised: ClassVar[bool | None] = None
 
     @abstractmethod
     def objective(self, run: Run) -> tuple[float, float]:
@@ -61,6 +62,8 @@ class SummedCertificate(Certificate):
         source = self._source(X, y, sample_weight, **given)
         try:
             return self.compare(Run(Unnamed("the certificate"), source))
+        except (OverflowError, np.linalg.LinAlgError):  # a stated point that is too far away to be judged
+            return Verification(np.inf, np.inf, False)
         finally:
             source.release()
 
@@ -75,6 +78,7 @@ class SummedCertificate(Certificate):
         classes, levels = getattr(self, "classes", None), getattr(self, "levels", None)
         labels = None if classes is None else Labels("the certificate", classes)
         factors = Factors("the certificate", levels) if levels else None
+        y = None if self._supervised is False else y
         needs_y = self._supervised or y is not None
         return as_source(Unnamed(), X, y, sample_weight, needs_y=needs_y, labels=labels, factors=factors)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -88,7 +89,10 @@ class Array(Field):
 
 
 class Labels(Field):
-    """Class labels: a vector of at least `low` numbers, booleans or strings; of any length without `size`."""
+    """Class labels: a vector of at least `low` different numbers, booleans or strings, sorted.
+
+    It has any length without `size`. Objects are strings.
+    """
 
     def __init__(self, size: str | None = None, low: int = 1) -> None:
         self.size, self.low = size, low
@@ -102,8 +106,11 @@ class Labels(Field):
         """Accept vectors of the types that `save` can write."""
         if type(value) is not np.ndarray or value.dtype.kind not in "biufUO" or len(value.shape) != 1:
             raise self.wrong(value, path, sizes)
-        if value.dtype.kind == "O" and not all(type(label) in (str, bool, int, float) for label in value):
-            raise self.wrong(value, path, sizes)
+        labels = value.tolist()
+        if value.dtype.kind == "O" and not all(type(label) is str for label in labels):
+            raise Fault(f"{path} contains objects other than text")
+        if any(not low < high for low, high in itertools.pairwise(labels)) or labels[:1] != labels[:1]:
+            raise Fault(f"{path} does not rise")
         if len(value) < self.low or not (self.size is None or _match(value.shape, (self.size,), sizes)):
             raise self.wrong(value, path, sizes)
 

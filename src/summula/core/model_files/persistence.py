@@ -10,17 +10,21 @@ against accidents and is not a signature. Therefore the state of every class is 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any
 
 from summula._version import __version__
 from summula.core.errors import ModelFileError
 from summula.core.model_files.classes import ForeignClassError, name_of
+from summula.core.model_files.commits import committed_version
 from summula.core.model_files.encoding import FAULTS, Reader, Tensor, Writer, refusal
 from summula.core.model_files.model_file import FORMAT, canonical, digest, invalid, read_header, read_tensors, write
 from summula.core.model_files.schema import Fault, check_state
 
 __all__ = ["load", "save"]
+
+_TRIES = 5  # to read a file that others replace
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -45,7 +49,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             f"{cls.__name__} cannot be saved because it could not be loaded again: {fault}; undo the change, or refit."
         ) from None
     header["digest"] = digest(header, writer.tensors)
-    write(os.fsdecode(path), writer.tensors, canonical(header))
+    name = os.fsdecode(path)
+    write(name, writer.tensors, canonical(header))
+    if (older := committed_version(name)) != name:  # a version that a training run has not moved to its name yet
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(older)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -68,9 +76,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     ModelFileError
         The file is damaged, edited, a pickle, not a Summula model, or was written by a newer version of Summula.
     """
-    name = os.fsdecode(path)
-    header = read_header(name)
-    tensors = read_tensors(name)
+    name, header, tensors = _read(os.fsdecode(path))
     try:
         intact = header.pop("digest", None) == digest(header, tensors)
     except FAULTS as error:
@@ -81,6 +87,20 @@ def load(path: str | os.PathLike[str]) -> Any:
             "restore a backup or save the model again."
         )
     return _rebuild(name, header, tensors)
+
+
+def _read(path: str) -> tuple[str, dict[str, Any], dict[str, Tensor]]:
+    """Return the committed version of a file, its header and its tensors, of one file if it is replaced meanwhile."""
+    for _ in range(_TRIES):
+        name = committed_version(path)
+        try:
+            before = os.stat(name)
+            header, tensors = read_header(name), read_tensors(name)
+            if os.path.samestat(before, os.stat(name)):
+                return name, header, tensors
+        except FileNotFoundError:  # it may have been moved to its name
+            continue
+    return path, read_header(path), read_tensors(path)
 
 
 def _rebuild(path: str, header: dict[str, Any], tensors: dict[str, Tensor]) -> Any:

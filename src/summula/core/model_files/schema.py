@@ -113,9 +113,7 @@ class Schema:
         known = _without_properties(type(model), {**_SCIKIT_LEARN, **self.fields})
         for name in sorted(attributes.keys() - known.keys()):
             _check_unknown(type(model), name, attributes[name], _join(path, name))
-        fitted = any(name in known or name.endswith("_") for name in attributes.keys() - _SETTINGS.keys())
-        needed = {name for name, one in self.fields.items() if not isinstance(one, Maybe)}
-        if fitted or needed <= params.keys():
+        if _is_fitted(model):
             self._check_fields(model, params | attributes, path, sizes, known)
         else:
             Schema(_SETTINGS)._check_fields(model, attributes, path, sizes)
@@ -156,9 +154,11 @@ class Object(Field):
         return " or ".join(f"a {cls.__name__}" for cls in self.classes)
 
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
-        """Check the object against its own schema."""
+        """Check the object against its own schema; an estimator must be fitted."""
         if not isinstance(value, self.classes):
             raise self.wrong(value, path, sizes)
+        if hasattr(value, "get_params") and not _is_fitted(value):
+            raise Fault(f"{path} is not fitted")
         inner = {name: sizes[outer] for name, outer in self.sizes.items() if outer in sizes}
         schema_of(type(value)).check(value, path, inner)
         sizes.update({outer: inner[name] for name, outer in self.sizes.items() if name in inner})
@@ -214,6 +214,15 @@ def _merged(cls: type[Any]) -> Schema:
     fields = {name: one for schema in reversed(found) for name, one in schema.fields.items()}
     rules = tuple(dict.fromkeys(rule for schema in reversed(found) for rule in schema.rules))
     return replace(found[0], fields=_without_properties(cls, fields), rules=rules)
+
+
+def _is_fitted(model: Any) -> bool:
+    """Whether an estimator has fitted attributes, or needs none."""
+    declared, params = schema_of(type(model)).fields, model.get_params(deep=False)
+    known = _without_properties(type(model), {**_SCIKIT_LEARN, **declared})
+    set_in_fit = saved_attributes(model).keys() - _SETTINGS.keys()
+    needed = {name for name, one in declared.items() if not isinstance(one, Maybe)}
+    return any(name in known or name.endswith("_") for name in set_in_fit) or needed <= params.keys()
 
 
 def _without_properties(cls: type[Any], fields: Mapping[str, Field]) -> dict[str, Field]:

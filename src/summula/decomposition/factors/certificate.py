@@ -7,6 +7,7 @@ is of the kind "stationary". At a stationary point an EM step changes nothing, a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +66,8 @@ class FactorCertificate(SummedCertificate):
     scale : float
         Number of values: the weight of the rows times the number of columns.
     """
+
+    _supervised: ClassVar[bool | None] = False
 
     mean: Array
     loadings: Array

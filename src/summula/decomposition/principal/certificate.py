@@ -17,7 +17,7 @@ exceeds the least one by no more than (2), about |R|^2 / delta where that is sma
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,8 @@ class SubspaceCertificate(SummedCertificate):
     scale : float
         All variation, tr S: what the distortion is a part of.
     """
+
+    _supervised: ClassVar[bool | None] = False
 
     mean: Array
     divisor: Array

@@ -91,7 +91,6 @@ def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
 @inherit_docs()
 @schema.state(
     _trees_fit_the_columns,
-    category_levels_=schema.Dict(schema.Text(), schema.Items(schema.Text(), low=1)),
     is_categorical_=schema.Array("bool", "n_features") | None,
     oob_score_=schema.Maybe(schema.Real()),
     _bins=schema.Object(BinMap, n_features="n_features"),

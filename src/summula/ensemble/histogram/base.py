@@ -128,7 +128,6 @@ def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     _trees_fit_the_columns,
     n_trees_per_iteration_=schema.Integer(1, size="n_scores"),
     n_iter_=schema.Integer(0),
-    category_levels_=schema.Dict(schema.Text(), schema.Items(schema.Text(), low=1)),
     is_categorical_=schema.Array("bool", "n_features") | None,
     do_early_stopping_=schema.Flag(),
     train_score_=schema.Array("float64", "n_train_scores", finite=False),

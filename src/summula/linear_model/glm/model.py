@@ -209,7 +209,12 @@ class GlmModel(LinearScores):
 
     def _refuse_summary(self) -> None:
         """Raise if the usual standard errors do not apply to this fit."""
-        certificate = self.certificate_
+        certificate = getattr(self, "certificate_", None)
+        if certificate is None:
+            raise ParameterError(
+                "summary() needs one fit, but with refit=False the coefficients are the mean of those of the splits; "
+                "fit with refit=True."
+            )
         if certificate.penalty > 0 or certificate.l1 > 0:
             raise ParameterError(
                 f"summary() needs an unpenalised fit: the penalty biases the coefficients towards 0, so the usual "

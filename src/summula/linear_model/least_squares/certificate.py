@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from summula.core.engine.threads import solving
 from summula.core.estimator.certificates import SummedCertificate
+from summula.core.estimator.linear.factor_columns import LEVEL
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Verification
@@ -55,7 +56,7 @@ class Judged(NamedTuple):
     positive=schema.Flag(),
     scale=schema.Real(finite=False),
     unit=schema.Real(0.0),
-    levels=schema.Maybe(schema.Dict(schema.Text(), schema.Items(schema.Plain())) | None),
+    levels=schema.Maybe(schema.Dict(schema.Text(), schema.Items(LEVEL)) | None),
 )
 @dataclass(frozen=True)
 class LeastSquaresCertificate(SummedCertificate):

@@ -62,6 +62,8 @@ def _counts_columns(fit: Fit, sizes: schema.Sizes) -> str | None:
         return f"sums have {len(fit.sums.origin)} columns, but there are {columns} features and targets"
     if sizes.get("n_columns", columns) != columns or (fit.origin is None) != (fit.drift is None):
         return f"origin and drift do not have {columns} features and targets"
+    if fit.half_inverse is not None and fit.half_inverse.shape[1] != fit.rank:
+        return f"half_inverse has {fit.half_inverse.shape[1]} columns for a rank of {fit.rank}"
     return None
 
 
@@ -74,7 +76,7 @@ def _counts_columns(fit: Fit, sizes: schema.Sizes) -> str | None:
     tss=schema.Array("float64", "n_targets", finite=False),
     gap=schema.Array("float64", "n_targets", finite=False),
     count=schema.Integer(0),
-    weight=schema.Real(),
+    weight=schema.Real(5e-324),
     log_weight=schema.Real(),
     half_inverse=schema.Array("float64", "n_features", "n_determined", finite=False) | None,
     rank=schema.Integer(0),

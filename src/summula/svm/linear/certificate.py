@@ -23,7 +23,7 @@ from summula.core.numerics.certificate import Certificate, Verification
 from summula.core.numerics.sums import Sum
 from summula.svm.linear.dual import DualRows, DualSides, dual_sides, penalty_of
 from summula.svm.linear.newton import rows_with_constant
-from summula.svm.linear.problem import LinearProblem, losses, targets_and_weights
+from summula.svm.linear.problem import CLASS_LOSSES, LinearProblem, losses, targets_and_weights
 from summula.svm.linear.row_products import RowProducts
 
 __all__ = ["LinearCertificate", "judge"]
@@ -71,10 +71,24 @@ def _gap(primal: float, dual: float) -> float:
     return max(primal - dual, 0.0) + _ROUNDINGS * float(np.finfo(np.float64).eps) * abs(primal)
 
 
+def _problems_agree(certificate: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: each score has the terms of the columns, and tells one of the classes from the rest."""
+    n = 0 if certificate.classes is None else len(certificate.classes)
+    for problem in certificate.problems:
+        if "n_features" in sizes and sizes["n_terms"] != sizes["n_features"] + (problem.column != 0.0):
+            return f"v has {sizes['n_terms']} terms for {sizes['n_features']} columns"
+        if (problem.loss in CLASS_LOSSES) != (problem.positive >= 0) or not -1 <= problem.positive < max(n, 1):
+            return f"a score tells class {problem.positive} of {n} from the rest"
+        if (problem.positive >= 0) != (n > 0):
+            return "there are scores of classes without classes"
+    return None
+
+
 @schema.saved(
-    problems=schema.Items(schema.Object(LinearProblem), low=1),
+    _problems_agree,
+    problems=schema.Items(schema.Object(LinearProblem), "n_scores", low=1),
     v=schema.Array("float64", "n_scores", "n_terms"),
-    on_kink=schema.Items(schema.Object(DualRows), low=1),
+    on_kink=schema.Items(schema.Object(DualRows), "n_scores", low=1),
     classes=schema.Labels("n_classes", low=2) | None,
     unit=schema.Real(0.0),
 )

@@ -64,4 +64,5 @@ class ArrayClassifier(ClassifierMixin, ArrayModel):
     @inherit_docs(ArrayModel.predict)
     def predict(self, X: Any) -> Array:
         """Predict the most probable class."""
-        return np.asarray(np.asarray(self.classes_)[self.predict_proba(X).argmax(axis=1)])
+        likeliest = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(np.asarray(self.classes_)[likeliest])

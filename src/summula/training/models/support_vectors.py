@@ -268,7 +268,8 @@ class CalibratedSVC(ArrayClassifier, _KernelModel):
 
     def predict_proba(self, X: Any) -> Array:
         """Predict the probability of each class, by (2)."""
-        scores = _scores_of(self.machine_, len(self.classes_))(self._mapped(X))
+        Z = self._mapped(X)
+        scores = _scores_of(self.machine_, len(self.classes_))(Z)
         return np.asarray(self.calibration_.predict_proba(scores))
 
 

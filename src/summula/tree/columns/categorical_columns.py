@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.sources import Source
 from summula.core.estimator.estimator import Estimator
+from summula.core.model_files import schema
 from summula.tree.columns.categories import Categories, check_kinds, coded_array, listed_columns
 from summula.tree.columns.constraints import categorical_mask
 
@@ -16,6 +18,21 @@ __all__ = ["CategoricalColumns"]
 Array = NDArray[Any]
 
 
+def _levels_have_texts(model: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: the levels of a column of text are places of its texts."""
+    bins = model._bins
+    for j, name in enumerate(map(str, getattr(model, "feature_names_in_", ()))):
+        texts = model.category_levels_.get(name)
+        levels = bins.levels[bins.starts[j] : bins.starts[j + 1]]
+        if texts is not None and not np.isin(levels, np.arange(len(texts))).all():
+            return f"_bins has levels of {name!r} without a text"
+    return None
+
+
+@schema.state(
+    _levels_have_texts,
+    category_levels_=schema.Dict(schema.Text(), schema.Items(schema.Text(), low=1)),
+)
 class CategoricalColumns(Estimator):
     """Columns of categories, by the parameter `categorical_features`.
 

@@ -68,6 +68,10 @@ def categorical_mask(given: Any, d: int, names: Sequence[str] | None, found: Seq
     return mask
 
 
+def _is_sign(value: Any) -> bool:
+    return isinstance(value, int | float | np.number | np.bool_) and value in (-1, 0, 1)
+
+
 def monotone_signs(given: Any, d: int, names: Sequence[str] | None, categorical: Array, owner: str) -> Array:
     """1, -1 or 0 for each column."""
     signs = np.zeros(d, np.int64)
@@ -76,22 +80,22 @@ def monotone_signs(given: Any, d: int, names: Sequence[str] | None, categorical:
             raise ParameterError(
                 f"{owner} was not fitted on data with feature names; pass monotonic_cst as an integer array instead."
             )
-        strange = sorted(set(given) - set(names))
+        strange = sorted(set(given) - set(names), key=str)
         if strange:
             raise ParameterError(f"monotonic_cst contains {len(strange)} unexpected feature names: {strange[:5]}.")
         for name, sign in given.items():
-            if sign not in (-1, 0, 1):
+            if not _is_sign(sign):
                 raise ParameterError(f"monotonic_cst[{name!r}] must be either -1, 0 or 1. Got {sign!r}.")
             signs[list(names).index(name)] = sign
     elif given is not None:
-        others = np.setdiff1d(given, [-1, 0, 1])
-        if len(others):
+        entries = np.asarray(given, object)
+        if others := [entry for entry in entries.ravel().tolist() if not _is_sign(entry)]:
             raise ParameterError(
-                f"monotonic_cst must be an array-like of -1, 0 or 1, not of {others.tolist()}: 1 where predictions may "
+                f"monotonic_cst must be an array-like of -1, 0 or 1, not of {others[:5]}: 1 where predictions may "
                 "only rise with a column, -1 where they may only fall, 0 elsewhere."
             )
-        if np.shape(given) != (d,):
-            raise ParameterError(f"monotonic_cst has shape {np.shape(given)} but the input data X has {d} features.")
+        if entries.shape != (d,):
+            raise ParameterError(f"monotonic_cst has shape {entries.shape} but the input data X has {d} features.")
         signs[:] = given
     if (signs[categorical] != 0).any():
         raise ParameterError("Categorical features cannot have monotonic constraints: their levels have no order.")

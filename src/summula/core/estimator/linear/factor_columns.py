@@ -8,9 +8,9 @@ from summula.core.errors import DataError
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 
-__all__ = ["FactorTerms", "counts_terms", "term_count"]
+__all__ = ["LEVEL", "FactorTerms", "counts_terms", "term_count"]
 
-_LEVEL = schema.Text() | schema.Real() | schema.Flag()
+LEVEL = schema.Text() | schema.Real() | schema.Flag()  # of a factor, in saved models
 
 
 def term_count(model: Any, n_features: int) -> int:
@@ -36,7 +36,7 @@ def _levels_rule(model: Any, sizes: schema.Sizes) -> str | None:
 
 @schema.state(
     _levels_rule,
-    factor_levels_=schema.Maybe(schema.Dict(schema.Text(), schema.Items(_LEVEL, low=2))),
+    factor_levels_=schema.Maybe(schema.Dict(schema.Text(), schema.Items(LEVEL, low=2))),
     coef_names_=schema.Maybe(schema.Items(schema.Text(), "n_terms")),
 )
 class FactorTerms:

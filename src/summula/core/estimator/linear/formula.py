@@ -26,6 +26,7 @@ from summula.core.data.frames import column_numbers, is_category, is_frame, no_s
 from summula.core.data.numbers import FOR_LABELS, array_of
 from summula.core.data.sources import Source
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.linear.factor_columns import LEVEL
 from summula.core.estimator.parameters import Allowed
 from summula.core.model_files import schema
 
@@ -45,7 +46,6 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "I": lambda values: values,
 }
 TEXT = Allowed(lambda value: isinstance(value, str), "an instance of 'str'")
-_LEVEL = schema.Text() | schema.Real() | schema.Flag()
 
 
 class _Table:
@@ -127,7 +127,7 @@ def _is_numpy(node: ast.expr) -> bool:
     target=schema.Text() | None,
     terms=schema.Items(schema.Items(schema.Text(), low=1)),
     full=schema.Items(schema.Items(schema.Flag(), low=1)),
-    levels=schema.Dict(schema.Text(), schema.Items(_LEVEL, low=1)),
+    levels=schema.Dict(schema.Text(), schema.Items(LEVEL, low=1)),
 )
 @dataclass(frozen=True)
 class Design:

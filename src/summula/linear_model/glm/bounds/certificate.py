@@ -19,6 +19,7 @@ from summula.core.data.labels import Labels
 from summula.core.data.sources import Source
 from summula.core.estimator.certificates import SummedCertificate
 from summula.core.estimator.input.validation import as_source
+from summula.core.estimator.linear.factor_columns import LEVEL
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.model_files import schema
 from summula.linear_model.glm.bounds.dual import bound_of
@@ -46,7 +47,7 @@ Array = NDArray[Any]
     low=schema.Array("float64", "n_terms", finite=False) | None,
     high=schema.Array("float64", "n_terms", finite=False) | None,
     unit=schema.Real(0.0),
-    levels=schema.Dict(schema.Text(), schema.Items(schema.Plain())) | None,
+    levels=schema.Dict(schema.Text(), schema.Items(LEVEL)) | None,
     l1=schema.Real(0.0, finite=False),
     zeros=schema.Array("bool", "n_scores", "n_terms") | None,
     lost=schema.Array("float64", "n_scores", finite=False) | None,

@@ -214,7 +214,7 @@ def _shrunk(value: Array, t: Array, share: float) -> float:
     total = 0.0
     for mine, least in zip(value.T, t * share, strict=True):
         known = [(1 - least) / (1 - tau) * e for tau, e in zip(TAU, mine, strict=True) if tau <= least and e < np.inf]
-        total += float(min(known)) if least < 1 else 0.0
+        total += float(min(known, default=np.inf)) if least < 1 else 0.0
     return total
 
 

@@ -105,5 +105,6 @@ def newton_decrement(objective: Objective, x: Array) -> float:
     if not objective.affordable():
         return np.inf
     here = objective(x, 2)
-    assert objective.state.curved is not None
+    if objective.state.curved is None:  # curvatures overflow
+        return np.inf
     return max(float(here.gradient @ objective.state.curved.factor.solve(here.gradient)) / 2, 0.0)

@@ -150,7 +150,7 @@ class DiagnosedGlm(GlmModel):
         """
         check_is_fitted(self)
         self._refuse_summary()
-        if kind not in ("wald", "likelihood_ratio"):
+        if not isinstance(kind, str) or kind not in ("wald", "likelihood_ratio"):
             raise ParameterError(f"The 'kind' of test_terms must be 'wald' or 'likelihood_ratio'; got {kind!r}.")
         kept = recalled(getattr(self, "_training", None))
         return tested_terms(self, kind, kept if X is None else (X, y, sample_weight, offset, exposure))

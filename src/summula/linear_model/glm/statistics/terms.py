@@ -72,7 +72,11 @@ def _inputs(model: DiagnosedGlm) -> list[tuple[int, str]]:
 def _wald(model: DiagnosedGlm, at: Array) -> float:
     """Equation (1)."""
     fit = model._fit
-    assert fit.half_inverse is not None
+    if fit.half_inverse is None:
+        raise DataError(
+            "Wald tests need the covariance of the coefficients, which this fit does not have; use "
+            "kind='likelihood_ratio', or fit again."
+        )
     rows = fit.half_inverse[at + int(model.fit_intercept)]
     beta = fit.coef[0, at]
     covariance = model.dispersion_ * (rows @ rows.T)
