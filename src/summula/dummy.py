@@ -19,6 +19,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.classifier import ShareClassifier
+from summula.core.estimator.input.validation import check_fitted
 from summula.core.estimator.parameters import Parameters, none, one_of, real
 from summula.core.estimator.regressor import Regressor, check_one_target
 from summula.core.estimator.rows import RowFunction
@@ -101,6 +102,8 @@ class DummyRegressor(Regressor):
     ----------
     constant_ : ndarray of shape (1, 1)
         The predicted value.
+    n_outputs_ : int
+        Number of targets, which is 1.
 
     Examples
     --------
@@ -134,6 +137,11 @@ class DummyRegressor(Regressor):
             check_one_target(run, y)
             self.constant_ = np.array([[self._number(run)]])
         return self
+
+    @property
+    def n_outputs_(self) -> int:
+        check_fitted(self)
+        return 1
 
     def _number(self, run: Run) -> float:
         if self.strategy == "mean":
@@ -178,6 +186,8 @@ class DummyClassifier(ShareClassifier):
     classes_ : ndarray
     class_prior_ : ndarray
         Frequency of each class.
+    n_classes_, n_outputs_ : int
+        Number of classes, and of targets, which is 1.
 
     Examples
     --------
@@ -205,6 +215,16 @@ class DummyClassifier(ShareClassifier):
                     f"{self.classes_.tolist()[:10]}."
                 )
         return self
+
+    @property
+    def n_classes_(self) -> int:
+        check_fitted(self)
+        return len(self.classes_)
+
+    @property
+    def n_outputs_(self) -> int:
+        check_fitted(self)
+        return 1
 
     def _score_function(self) -> RowFunction:
         scores = self.class_prior_

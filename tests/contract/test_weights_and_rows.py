@@ -123,6 +123,8 @@ def test_one_target_as_a_matrix_gives_the_same_numbers(case: Case) -> None:
     for name in case.numbers:
         assert_same_bits(getattr(flat, name).ravel(), getattr(matrix, name).ravel())
     assert_close(flat.predict(X), matrix.predict(X).ravel())  # (labels have to be equal)
+    if not several:
+        assert_same_bits(fitted_attributes(flat), fitted_attributes(matrix))
 
 
 # ---------------------------------------------------------------------------------------------------------- float32

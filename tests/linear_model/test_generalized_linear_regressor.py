@@ -237,6 +237,23 @@ def test_a_target_outside_the_support_is_named(family: str, value: float, words:
     assert not hasattr(model, "coef_")
 
 
+@pytest.mark.parametrize("power", [2.5, 3.0])
+def test_losses_that_are_not_convex_are_followed_to_the_optimum(power: float) -> None:
+    """Steps with expected curvature overshoot there: they have to be shortened there, too."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(15, 2))
+        y = np.exp(X @ rng.normal(size=2)) * rng.gamma(0.7, size=15) + 1e-3
+        model = TweedieRegressor(power=power, max_iter=10_000).fit(X, y)
+
+        def objective(x: Any, X: Any = X, y: Any = y) -> float:
+            return float(mean_tweedie_deviance(y, np.exp(x[0] + X @ x[1:]), power=power) / 2 + x[1:] @ x[1:] / 2)
+
+        found = np.append(model.intercept_, model.coef_)
+        best = optimize.minimize(objective, found, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-13})
+        assert objective(found) <= best.fun * (1 + 1e-8)
+
+
 def test_several_targets_are_refused() -> None:
     X, y = drawn(30, 2, "poisson")
     refused("one target, not 2", by=PoissonRegressor(), X=X, y=np.column_stack([y, y]))

@@ -346,9 +346,10 @@ def fresh_rows(models: Sequence[Any], rows: Measured) -> NDArray[np.bool_]:
             fresh &= ~in_training(rows.hashes, trained)
     left = int(fresh.sum())
     if left < min(len(fresh), _MIN_FRESH):
-        name = type(models[0]).__name__
+        name, seen = type(models[0]).__name__, len(fresh) - left
         raise DataError(
-            f"{len(fresh) - left:,} of these {len(fresh):,} rows were in the training data of {name}, so their errors "
-            f"say nothing about new rows, and only {left} are left: certify on rows held out of the fit."
+            f"{seen:,} of these {len(fresh):,} rows {'was' if seen == 1 else 'were'} in the training data of {name}, "
+            f"so errors there say nothing about new rows, and only {left} {'is' if left == 1 else 'are'} left: certify "
+            "on rows held out of the fit."
         )
     return fresh

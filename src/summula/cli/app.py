@@ -287,7 +287,7 @@ def inspect(
 @app.command()
 def cluster(
     table: TableArgument,
-    k: Annotated[int | None, typer.Option("--k", min=1, help="Number of clusters.")] = None,
+    k: Annotated[int | None, typer.Option("--k", "-k", min=1, help="Number of clusters.")] = None,
     select: Annotated[
         bool, typer.Option("--select", help="Try 2 to 10 clusters, and keep the number with the best silhouette.")
     ] = False,

@@ -21,7 +21,7 @@ def plan_rows(
 ) -> None:
     """Print the number of rows."""
     if [limit, width, recall].count(None) != 2:
-        raise ParameterError("Pass exactly one of --limit, --width and --recall.")
+        raise ParameterError("Pass exactly one of --limit, --width and --recall, such as --limit 0.1.")
     if recall is not None:
         rows = plan_recall(1 - recall, delta)
         requirement = f"a threshold that keeps a recall of {recall:g} needs {rows:,} rows of the class"

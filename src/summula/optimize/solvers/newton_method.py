@@ -34,6 +34,7 @@ _ARMIJO = 1e-4
 _HALVINGS = 40
 _CHORD = 1e-2  # relative step below which the Hessian is not recomputed
 _ROUNDING = 1e-13  # relative differences of values below this are noise
+_NEGLIGIBLE = 1e-9  # relative decrement at which a fit that makes no progress has converged
 _RANK = 1e-11  # eigenvalues of the scaled Hessian below this count as zero
 
 
@@ -172,7 +173,7 @@ def newton(
     Solution
         `gap` is the decrement at x with the last Hessian, an estimate and not a bound; `trace` contains the decrements.
     """
-    problem = _Problem(evaluate, bounds, rounding)
+    problem, least = _Problem(evaluate, bounds, rounding), max(_NEGLIGIBLE, 10 * rounding)
     x = x if bounds is None else bounds.clip(x)
     here = evaluate(x, 2)
     if not np.isfinite(here.value):
@@ -194,16 +195,18 @@ def newton(
         if steps == 0 and lengthen is not None:
             step = lengthen(step, decrement)
         order = 2 if 2 * decrement > chord**2 * size else 1
-        found = problem.backtrack(at, step, decrement, order)
+        negligible = decrement <= least * size
+        found = problem.backtrack(at, step, decrement, order, shorten=not negligible and at.here.hessian is not None)
         if found is None and at.here.hessian is None:  # the old Hessian is too inaccurate: recompute it
             at = problem.at(at.x)
             continue
         stalled = found is None
         if found is not None:
             steps += 1
-            at, stalled = problem.arrive(*found, at.inverse, decrement)
+            at, slow = problem.arrive(*found, at.inverse, decrement)
+            stalled = slow and negligible
         if stalled:
-            status = "converged" if decrement <= 1e-9 * size else "stalled"
+            status = "converged" if decrement <= _NEGLIGIBLE * size else "stalled"
             break
     return Solution(at.x, at.here.value, trace[-1], status, status == "converged", steps, tuple(trace))
 
@@ -233,10 +236,13 @@ class _Problem(NamedTuple):
         step = _step(at.x, at.here.gradient, at.inverse, self.bounds)
         return step, -float(at.here.gradient @ step) / 2
 
-    def backtrack(self, at: _Iterate, step: Array, decrement: float, order: int) -> tuple[Array, Local] | None:
+    def backtrack(
+        self, at: _Iterate, step: Array, decrement: float, order: int, *, shorten: bool
+    ) -> tuple[Array, Local] | None:
         """Backtrack by rule (1); None if no step decreases the value.
 
-        A whole step may leave the value as it is, up to noise; a shorter one has to decrease it.
+        A whole step may leave the value as it is, up to noise; a shorter one has to decrease it. Without the Hessian
+        (order 1) only the whole step is tried, unless `shorten`: expected curvature, too, may be too small.
         """
         t = 1.0
         noise = self.rounding * abs(at.here.value)
@@ -247,13 +253,13 @@ class _Problem(NamedTuple):
                 t == 1.0 or there.value < at.here.value
             ):
                 return point, there
-            if order == 1 and t == 1.0:
+            if order == 1 and not shorten:
                 return None
             t /= 2
         return None
 
     def arrive(self, x: Array, there: Local, inverse: Factor, decrement: float) -> tuple[_Iterate, bool]:
-        """Return the next iterate, and whether no further progress is possible."""
+        """Return the next iterate, and whether a Newton step from there makes little progress."""
         if there.hessian is not None:
             return _Iterate(x, there, _factor(there)), False
         chord = _Iterate(x, there, inverse)
