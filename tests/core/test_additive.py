@@ -503,10 +503,10 @@ def test_models_with_other_columns_or_targets_are_refused() -> None:
     refusal(
         lambda: model.merge(LinearRegression().fit(frame[["a", "b", "c", "z"]], "z")),
         "has the targets y",
-        "other rows have z",
+        "new rows have z",
     )
     refusal(lambda: model.merge(LinearRegression().fit(frame[["a", "b", "c"]], X)), "1 target", "3")
-    refusal(lambda: model.partial_fit(frame[["a", "b", "c", "z"]], "z"), "has the targets y", "other rows have z")
+    refusal(lambda: model.partial_fit(frame[["a", "b", "c", "z"]], "z"), "has the targets y", "new rows have z")
     refusal(lambda: LinearRegression().fit(X, y).partial_fit(X, X), "1 target", "3")
     with pytest.raises(ValueError, match="features"):
         LinearRegression().fit(X, y).partial_fit(X[:, :2], y)

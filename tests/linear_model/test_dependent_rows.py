@@ -98,7 +98,7 @@ def test_what_is_asked_for_has_to_make_sense(options: dict[str, Any], words: str
 
 def test_repeated_rows_are_no_series() -> None:
     model = LinearRegression().fit(X, Y, np.full(90, 2.0))
-    with pytest.raises(ParameterError, match="weights are no repetitions"):
+    with pytest.raises(ParameterError, match="uses the order of the rows"):
         model.summary(cov="HAC")
 
 

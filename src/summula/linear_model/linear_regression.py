@@ -179,7 +179,7 @@ class LinearRegression(FormulaModel, FactorTerms, LeastSquaresModel):
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
         interval : float, optional
-            Probability with which the target of a new row of weight 1 lies in its interval, if errors are normal with
+            Coverage probability of the interval for the target of a new row of weight 1, if errors are normal with
             one variance: prediction +- t sqrt(s^2 (1 + h)), h the leverage of the row. Weights of the fit are taken as
             frequencies.
 
@@ -206,7 +206,7 @@ class LinearRegression(FormulaModel, FactorTerms, LeastSquaresModel):
         self._refuse_summary()
         fit = self._fit
         if not self._given.one_target:
-            raise ParameterError("Prediction intervals are for one target; fit a model for each.")
+            raise ParameterError("Prediction intervals support a single target only; fit one model per target.")
         df = fit.weight - fit.rank - int(self.fit_intercept)
         if df <= 0:
             raise ParameterError("There are no residual degrees of freedom, so there are no intervals; fit more rows.")

@@ -218,7 +218,7 @@ class PerceptronCertificate(SummedCertificate):
         return again.primal, again.gap
 
     def compare(self, run: Run) -> Verification:
-        """Recompute sides, margins, radius, bound and risk on the rows of a run, and compare them with the stated."""
+        """Recompute sides, margins, radius, bound and risk on the rows of a run, and compare them."""
         again = self._recomputed(run)
         close = all(
             np.allclose(getattr(self, name), getattr(again, name), rtol=self.unit, atol=self.unit * (1 + self.radius))

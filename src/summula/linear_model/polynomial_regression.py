@@ -158,7 +158,7 @@ class PolynomialRegression(LeastSquaresModel):
         """Return the sums of both fits in the monomials of this one, converted by (1) for the affine map t2 -> t1."""
         mine, theirs = super()._paired(other)
         t = len(self._fit.rss)
-        # The other t is (our t - c) / h; the matrix of (1) for these c and h converts its monomials to ours.
+        # The other model's t is (t - c) / h for this model's t; the matrix of (1) for these c and h converts monomials.
         shift, stretch = (self._centre - other._centre) / other._scale, self._scale / other._scale
         M = _expansion(self.powers_, shift, stretch).T
         offset = np.concatenate([M[1:, 0], np.zeros(t)]).astype(np.float64)

@@ -1,4 +1,4 @@
-"""The picture of lasso and elastic net: coefficients as functions of the penalty."""
+"""Plots of lasso and elastic net: coefficients as functions of the penalty."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def draw_path(model: Any, X: Any, y: Any, alphas: int, ax: Any) -> Any:
     check_is_fitted(model)
     name = type(model).__name__
     if X is None or y is None:
-        raise DataError(f"The picture of {name} is its regularisation path: pass the rows, summula.plot(model, X, y).")
+        raise DataError(f"The plot of {name} is its regularisation path: pass the rows, summula.plot(model, X, y).")
     names = getattr(model, "feature_names_in_", None)
     if is_frame(X):
         frame = opened(X)
@@ -31,7 +31,7 @@ def draw_path(model: Any, X: Any, y: Any, alphas: int, ax: Any) -> Any:
         X = frame.select(list(names)).to_numpy() if names is not None else frame.to_numpy()
     rows, targets = np.asarray(X, np.float64), np.asarray(y, np.float64)
     if rows.ndim != 2 or targets.shape != rows.shape[:1]:
-        raise DataError(f"X has shape {rows.shape} and y {targets.shape}; the path of one target is drawn: pass it.")
+        raise DataError(f"X has shape {rows.shape} and y {targets.shape}; the path is plotted for one target only.")
     if model.fit_intercept:  # paths have none
         rows, targets = rows - rows.mean(axis=0), targets - targets.mean()
     ratio = getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 1.0))

@@ -1,7 +1,7 @@
 """A bound on the risk from the number of support vectors (the scenario approach of Campi and Garatti).
 
-The soft-margin SVM of m independent rows pays xi_i for every row with y f(x) < 1. Let s be the number of rows that the
-solution depends on: the support vectors. Then, whatever the distribution of the rows,
+The soft-margin SVM of m independent rows has a slack xi_i for every row with y f(x) < 1. Let s be the number of rows
+that determine the solution, the support vectors. Then, for any distribution of the rows,
 
     P( low(s) <= P(y f(x) < 1) <= high(s) ) >= 1 - delta,     low(k) = max(0, 1 - t_high(k)),  high(k) = 1 - t_low(k)
 
@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 
 class ScenarioBound(NamedTuple):
-    """`low` <= P(y f(x) < 1) <= `high` with probability 1 - `delta` or more; `complexity` support vectors of `rows`."""
+    """`low` <= P(y f(x) < 1) <= `high` with probability >= 1 - `delta`; `complexity` support vectors among `rows`."""
 
     low: float
     high: float
@@ -40,7 +40,7 @@ class ScenarioBound(NamedTuple):
 
 
 def _log_excess(t: float, m: int, k: int, delta: float, logs: tuple[Array, Array]) -> float:
-    """log of the right side of (1) less log of the left."""
+    """Return the logarithm of the right side of (1) minus that of the left side."""
     below, above = logs
     log_t = np.log(t)
     right = []
@@ -56,7 +56,7 @@ def _log_choose(n: Array, k: int) -> Any:
 
 
 def scenario_bound(m: int, k: int, delta: float) -> ScenarioBound:
-    """The bounds for k support vectors among m rows."""
+    """Return the bounds for k support vectors among m rows."""
     if not 0 < delta < 1:
         raise ParameterError(f"delta must be between 0 and 1, got {delta!r}.")
     logs = (_log_choose(np.arange(k, m), k), _log_choose(np.arange(m + 1, 4 * m + 1), k))
@@ -64,7 +64,7 @@ def scenario_bound(m: int, k: int, delta: float) -> ScenarioBound:
     def excess(log_t: float) -> float:
         return _log_excess(np.exp(log_t), m, k, delta, logs)
 
-    # The left side of (1) wins between its roots; t = 1 - k/m, the empirical share, lies there.
+    # The left side of (1) is larger between the roots, where t = 1 - k/m, the empirical fraction, lies.
     middle = np.log(max(1 - k / m, 1e-12))
     high = 1.0
     if k < m:

@@ -1,4 +1,4 @@
-"""Gradient ascent on the dual of the course.
+"""Projected gradient ascent on the SVM dual.
 
 Without an intercept the dual of the soft-margin SVM is
 
@@ -6,8 +6,8 @@ Without an intercept the dual of the soft-margin SVM is
     dg / dl_i  = 1 - y_i sum_j l_j y_j k(x_i, x_j)                                                               (2)
 
 (The gradient has no factor one half: l_i occurs in the double sum twice.) Projected gradient ascent with step 1/L, L
-the largest eigenvalue of the matrix of (1), never lowers g; the primal objective at w = sum l_i y_i phi(x_i) is above
-the best value of both, so their difference says how far from it the answer is.
+the largest eigenvalue of the matrix of (1), never decreases g; the primal objective at w = sum l_i y_i phi(x_i) is an
+upper bound on the optimal value, so their difference bounds the suboptimality.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Array = NDArray[Any]
 def dual_ascent(
     K: ArrayLike, y: ArrayLike, C: float = 1.0, *, step: float | None = None, tol: float = 1e-6, max_iter: int = 100_000
 ) -> Solution:
-    """Projected gradient ascent on the dual (1) of an SVM without intercept.
+    """Maximise the dual (1) of an SVM without intercept by projected gradient ascent.
 
     Parameters
     ----------
@@ -39,15 +39,15 @@ def dual_ascent(
         Two labels; the second is the positive class.
     C : float, default=1.0
     step : float, optional
-        Length of a step; 1 / L by default.
+        Step size; 1 / L by default.
     tol : float, default=1e-6
-        Stop when primal minus dual is at most this share of the dual.
+        Tolerance for primal minus dual, relative to the dual.
     max_iter : int, default=100000
 
     Returns
     -------
     Solution
-        x are the multipliers l, `value` is g, `gap` primal minus dual, `trace` the values of g.
+        `x` contains the multipliers l, `value` is g, `gap` primal minus dual, `trace` the values of g.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def dual_ascent(
 
 
 def _primal(square: float, slope: Array, C: float) -> float:
-    """The primal objective at w with ||w||^2 = square; for a hard margin w is first scaled up to meet it."""
+    """Return the primal objective at w with ||w||^2 = square; for a hard margin w is first scaled up to satisfy it."""
     if np.isfinite(C):
         return 0.5 * square + C * float(np.maximum(slope, 0.0).sum())
     margin = float((1.0 - slope).min())

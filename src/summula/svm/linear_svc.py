@@ -1,7 +1,7 @@
 """Linear support vector classification on many rows: the problem is in `linear/problem.py`.
 
-Two classes need one score, positive for the second; K > 2 classes have one each, against the rest, and the class with
-the largest score wins. Of classes whose scores tie exactly the first in `classes_` wins.
+Two classes need one score, positive for the second; K > 2 classes have one score each, one versus rest, and the class
+with the largest score is predicted. Ties go to the first class in `classes_`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Array = NDArray[Any]
 class LinearSVC(SparseCoefficients, LinearMachine, LinearClassifier):
     """Linear support vector classification.
 
-    minimises 1/2 ||w||^2 (or ||w||_1) + C times the sum of the losses. The squared hinge loss with the L2 penalty is
+    Minimises 1/2 ||w||^2 (or ||w||_1) + C times the sum of the losses. The squared hinge loss with the L2 penalty is
     minimised by Newton's method on sums over the rows, up to 2,048 columns, also for files and Dask collections;
     anything else by coordinate descent on rows in memory.
 
@@ -45,12 +45,12 @@ class LinearSVC(SparseCoefficients, LinearMachine, LinearClassifier):
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
     multi_class : {"ovr"}, default="ovr"
     intercept_scaling : float, default=1.0
-        The constant column that stands for the intercept; the larger, the less the intercept is penalised.
+        Value of the constant column of the intercept; the larger, the less the intercept is penalised.
     class_weight : dict of label to weight, "balanced" or None, default=None
     random_state : int, Generator, RandomState or None, default=None
-        Order of coordinate descent.
+        Seed for the order of coordinate descent.
     max_iter : int, default=1000
-        Most Newton steps or epochs.
+        Maximum number of Newton steps or epochs.
 
     Attributes
     ----------

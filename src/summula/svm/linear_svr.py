@@ -30,13 +30,13 @@ Array = NDArray[Any]
     certificate_=schema.Object(LinearCertificate, n_features="n_features"),
 )
 class LinearSVR(LinearMachine, LinearPredictor):
-    """Linear support vector regression: errors up to epsilon cost nothing.
+    """Linear support vector regression, with an epsilon-insensitive loss.
 
     Parameters
     ----------
     epsilon : float, default=0.0
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
-        The squared loss streams, up to 2,048 columns.
+        The squared loss supports streams, up to 2,048 columns.
     intercept_scaling : float, default=1.0
     random_state : int, Generator, RandomState or None, default=None
     max_iter : int, default=1000

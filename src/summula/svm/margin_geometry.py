@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 
 class Margins(NamedTuple):
-    """Functional and geometric margin of every row, and the least geometric one."""
+    """Functional and geometric margin of every row, and the smallest geometric margin."""
 
     functional: Array
     geometric: Array
@@ -27,7 +27,7 @@ class Margins(NamedTuple):
 
 
 def class_signs(y: ArrayLike) -> Array:
-    """-1 for the first of two labels, 1 for the second; labels that are -1 or 1 as they are."""
+    """Return -1 for the first of two labels and 1 for the second; labels -1 and 1 are unchanged."""
     values = np.asarray(y)
     classes = np.unique(values)
     if len(classes) == 1 and values.dtype.kind in "iuf" and abs(classes[0]) == 1:
@@ -38,7 +38,7 @@ def class_signs(y: ArrayLike) -> Array:
 
 
 def margins(coef: ArrayLike, intercept: float, X: ArrayLike, y: ArrayLike) -> Margins:
-    """Margins of the rows of X with the hyperplane coef'x + intercept = 0.
+    """Compute the margins of the rows of X with respect to the hyperplane coef'x + intercept = 0.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def margins(coef: ArrayLike, intercept: float, X: ArrayLike, y: ArrayLike) -> Ma
     intercept : float
     X : array-like of shape (n, d)
     y : array-like of shape (n,)
-        Two labels; the second (in sorted order) is the positive class. Of -1 and 1 one may be missing.
+        Two labels; the second (in sorted order) is the positive class. With labels -1 and 1, one of them may be absent.
 
     Returns
     -------
@@ -65,5 +65,5 @@ def margins(coef: ArrayLike, intercept: float, X: ArrayLike, y: ArrayLike) -> Ma
     functional = class_signs(y) * (rows @ w + float(np.asarray(intercept).reshape(-1)[0]))
     length = float(np.linalg.norm(w))
     if length == 0:
-        raise DataError("coef is zero, which is no hyperplane.")
+        raise DataError("coef is zero, which does not define a hyperplane; pass a nonzero vector.")
     return Margins(functional, functional / length, float(functional.min() / length))

@@ -1,9 +1,9 @@
-"""The one-class support vector machine: a region that holds most of the rows.
+"""The one-class support vector machine: a region that contains most of the rows.
 
     minimise   1/2 ||w||^2 + sum_i w_i max(rho - w'phi(x_i), 0) - nu rho sum_i w_i                               (1)
 
-nu bounds the share of rows outside from above, and that of support vectors from below. A new row is an outlier where
-w'phi(x) < rho.
+nu is an upper bound on the fraction of rows outside and a lower bound on the fraction of support vectors. A new row is
+an outlier if w'phi(x) < rho.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def _signs(values: Array) -> Array:
     offset_=schema.Array("float64", 1),
 )
 class OneClassSVM(OutlierMixin, PredictionWriter, KernelMachine):
-    """Outliers by a support vector machine.
+    """Outlier detection by a one-class support vector machine.
 
     Parameters
     ----------
     tol : float, default=1e-3
     nu : float, default=0.5
-        Largest share of the rows that are outliers, least share of support vectors; from above 0 to 1.
+        Upper bound on the fraction of outliers and lower bound on the fraction of support vectors; in (0, 1].
     cache_size : float, default=200
     verbose : bool, default=False
 
@@ -134,11 +134,11 @@ class OneClassSVM(OutlierMixin, PredictionWriter, KernelMachine):
 
     @inherit_docs(decision_function)
     def score_samples(self, X: Any) -> Any:
-        """decision_function + offset_: w'phi(x)."""
+        """Compute w'phi(x), which is decision_function + offset_."""
         return self.decision_function(X) + self.offset_
 
     @inherit_docs(decision_function)
     def predict(self, X: Any) -> Any:
-        """1 for rows inside the region, -1 for outliers."""
+        """Predict 1 for rows inside the region and -1 for outliers."""
         check_is_fitted(self)
         return self._by_row(X, self._value_function(), _signs)

@@ -2,10 +2,10 @@
 
     minimise   lambda/2 ||w||^2 + mean_i max(0, 1 - y_i w'x_i)                                                   (1)
 
-At step t a row is drawn, and w <- (1 - 1/t) w + [y w'x < 1] y x / (lambda t): a step of length 1 / (lambda t) against
-the slope of (1) at that row; in other words w = theta / (lambda t) with theta the sum of the y x of violating rows. The
-answer is the average of all w, whose objective is above the best by at most O(log(T) / (lambda T)) in expectation. In
-the scale of `SVC`, C = 1 / (lambda m) for m rows. Shalev-Shwartz, Singer, Srebro and Cotter (2011).
+At step t a row is drawn, and w <- (1 - 1/t) w + [y w'x < 1] y x / (lambda t), a subgradient step of size 1 / (lambda
+t); equivalently w = theta / (lambda t), with theta the sum of y x over violating rows. The result is the average of all
+w, whose expected suboptimality is O(log(T) / (lambda T)). In the scale of `SVC`, C = 1 / (lambda m) for m rows.
+Shalev-Shwartz, Singer, Srebro and Cotter (2011).
 
 The steps, streams, several classes (one against the rest; ties go to the first) and the certificate are those of
 `SGDClassifier` with these settings.
@@ -31,11 +31,11 @@ class PegasosSVC(StochasticClassifier):
     lambda_ : float, default=1e-4
         Strength of the penalty; C = 1 / (lambda_ n_samples).
     fit_intercept : bool, default=False
-        Whether scores have a constant term (which is not penalised; the analysis of Pegasos has none).
+        Whether to fit an intercept, which is not penalised; the analysis of Pegasos assumes none.
     max_iter : int, default=20
-        Passes over the rows.
+        Number of passes over the rows.
     average : bool, default=True
-        Whether the answer is the average of the weights over all steps.
+        Whether to return the average of the weights over all steps.
     shuffle : bool, default=True
     class_weight : dict of label to weight, "balanced" or None, default=None
     random_state : int, Generator, RandomState or None, default=None
@@ -54,7 +54,7 @@ class PegasosSVC(StochasticClassifier):
     array([1, 0])
     """
 
-    # What SGDClassifier calls its settings.
+    # Values of SGDClassifier's parameters.
     loss = "hinge"
     penalty = "l2"
     l1_ratio = 0.0
@@ -104,15 +104,15 @@ class PegasosSVC(StochasticClassifier):
         self.max_time = max_time
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether there are coefficients (the name of a parameter ends like those of fitted attributes)."""
+        """Return whether there are coefficients (the parameter `lambda_` has a name like a fitted attribute)."""
         return hasattr(self, "coef_")
 
     @property
     def alpha(self) -> float:
-        """lambda, as SGDClassifier calls it."""
+        """SGDClassifier's name of lambda."""
         return float(self.lambda_)
 
     @property
     def eta0(self) -> float:
-        """The first step: 1 / lambda."""
+        """Initial step size, 1 / lambda."""
         return 1.0 / float(self.lambda_)

@@ -5,10 +5,10 @@ For two classes y = -1, 1 and features phi of a kernel k
     minimise   1/2 ||w||^2 + sum_i C_i xi_i      subject to   y_i (w'phi(x_i) + b) >= 1 - xi_i,   xi_i >= 0     (1)
 
 with C_i = C times the weights of row and class; C = inf is the hard margin. Its dual is that of `solver.py`. Rows with
-beta_i = 0 could be left out; the others are the support vectors. K > 2 classes have one machine for each pair, which
-votes for one of its two classes; the class with most votes wins, of equal ones the first.
+beta_i = 0 could be omitted; the others are the support vectors. K > 2 classes have one machine for each pair, which
+votes for one of its two classes; the class with the most votes is predicted, with ties going to the first.
 
-The same data in other scales: ||w||^2 + C' sum xi is (1) with C = C'/2; lambda ||w||^2 + mean xi is C = 1/(2 lambda m);
+Other scalings: ||w||^2 + C' sum xi is (1) with C = C'/2; lambda ||w||^2 + mean xi is C = 1/(2 lambda m);
 (lambda/2) ||w||^2 + mean xi (Pegasos) is C = 1/(lambda m).
 """
 
@@ -37,12 +37,12 @@ Array = NDArray[Any]
 
 
 def _pairs(classes: int) -> list[tuple[int, int]]:
-    """The pairs of classes, in the order of their scores."""
+    """Return the pairs of classes, in the order of their scores."""
     return [(i, j) for i in range(classes) for j in range(i + 1, classes)]
 
 
 def _votes(scores: Array, classes: int) -> Array:
-    """The votes of all pairs for each class: a positive score is one for the first of the two."""
+    """Return the votes of all pairs for each class; a positive score is a vote for the first of the two."""
     votes = np.zeros((len(scores), classes))
     for column, (i, j) in enumerate(_pairs(classes)):
         first = scores[:, column] > 0
@@ -52,7 +52,7 @@ def _votes(scores: Array, classes: int) -> Array:
 
 
 def _one_vs_rest(scores: Array, classes: int) -> Array:
-    """scikit-learn's scores of classes from those of pairs: votes, and the sum of confidences to break ties."""
+    """Return scikit-learn's class scores from those of pairs: votes plus the sum of confidences to break ties."""
     confidence = np.zeros((len(scores), classes))
     for column, (i, j) in enumerate(_pairs(classes)):
         confidence[:, i] += scores[:, column]
@@ -63,7 +63,7 @@ def _one_vs_rest(scores: Array, classes: int) -> Array:
 def _counts(model: Any, sizes: schema.Sizes) -> str | None:
     classes = sizes["n_classes"]
     if sizes["n_coefs"] != classes - 1 or sizes["n_machines"] != classes * (classes - 1) // 2:
-        return f"dual_coef_ or intercept_ are not those of {classes} classes"
+        return f"dual_coef_ or intercept_ do not match {classes} classes"
     if int(model.n_support_.sum()) != sizes["n_support"]:
         return "n_support_ does not count the support vectors"
     return None
@@ -84,38 +84,38 @@ class SVC(KernelMachine, ScoreClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Price of a margin violation; np.inf requests a hard margin, which raises an error if the classes overlap.
+        Cost of a margin violation; np.inf requests a hard margin, which raises an error if the classes overlap.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, Kernel or callable, default="rbf"
         A name, a kernel of `summula.kernels`, or a function of (X, Z) that returns the matrix of all pairs of rows.
     degree : int, default=3
-        Of "poly".
+        Degree of "poly".
     gamma : {"scale", "auto"} or float, default="scale"
-        Of "rbf", "poly", "sigmoid" and "laplacian": 1 / (n_features X.var()), 1 / n_features, or a number. The variance
-        is that of the weighted rows.
+        Coefficient of "rbf", "poly", "sigmoid" and "laplacian": 1 / (n_features X.var()), 1 / n_features, or a number.
+        The variance is that of the weighted rows.
     coef0 : float, default=0.0
-        Of "poly" and "sigmoid".
+        Constant term of "poly" and "sigmoid".
     shrinking : bool, default=True
-        Whether rows that have settled at a bound are left out for a while. A speed hint.
+        Whether to exclude variables at a bound temporarily. Affects speed only.
     probability : bool, default=False
-        For compatibility: True raises an error, since scores are not likelihoods; see Notes.
+        For compatibility with scikit-learn; True raises an error, since scores are not likelihoods; see Notes.
     tol : float, default=1e-3
-        Largest violation of the KKT conditions. From 1e-4 on, kernel rows of more than 2,048 rows are kept in single
-        precision (as in libsvm); sums are always in double.
+        Tolerance for the violation of the KKT conditions. If it is at least 1e-4, kernel rows of more than 2,048 rows
+        are stored in single precision (as in libsvm); sums are always in double precision.
     class_weight : dict of label to weight, "balanced" or None, default=None
     verbose : bool, default=False
-        For compatibility; use scikit-learn's callbacks for progress.
+        Ignored; use scikit-learn's callbacks for progress reports.
     max_iter : int, default=-1
-        Most steps of a pair of classes; -1 is no limit.
+        Maximum number of steps per pair of classes; -1 means no limit.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        Of several classes: a score per class, or one per pair.
+        With several classes: one score per class, or one per pair.
     break_ties : bool, default=False
         Whether `predict` breaks ties of votes by the scores of "ovr".
     random_state : int, Generator, RandomState or None, default=None
-        For compatibility: nothing is random.
+        Ignored; the fit is deterministic.
     fit_intercept : bool, default=True
-        False fits w'phi(x) alone; its dual has no sum to keep.
+        Whether to fit an intercept; without one the dual has no equality constraint.
     max_time : float, optional
-        Seconds after which a fit stops with the best point so far.
+        Time limit in seconds, after which the best point so far is kept.
 
     Attributes
     ----------
@@ -125,16 +125,16 @@ class SVC(KernelMachine, ScoreClassifier):
     support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
     n_support_ : ndarray of shape (n_classes,)
     dual_coef_ : ndarray of shape (n_classes - 1, n_support)
-        beta, which carries the sign of its class; laid out as in scikit-learn.
+        beta, which has the sign of its class, in scikit-learn's layout.
     intercept_ : ndarray of shape (n_classes (n_classes - 1) / 2,)
     coef_ : ndarray of shape (n_classes (n_classes - 1) / 2, n_features)
         For a linear kernel.
     gamma_ : float
     class_weight_ : ndarray of shape (n_classes,)
     n_iter_ : ndarray
-        Steps of each pair.
+        Number of steps for each pair.
     fit_status_ : int
-        0 when the tolerance was reached.
+        0 if the tolerance was reached.
     certificate_ : SupportCertificate
         Primal, and primal minus dual, summed over the pairs.
 
@@ -237,11 +237,11 @@ class SVC(KernelMachine, ScoreClassifier):
             raise DataError(
                 "Invalid input - all samples with positive weights belong to the same class."
                 if len(present) == 1
-                else "Every row of some class has weight 0; drop these rows, or give them weight."
+                else "Every row of some class has weight 0; drop these rows, or pass positive weights."
             )
         self.class_weight_ = self._weights_of_classes(y, weights)
         if not self.class_weight_.all():
-            raise ParameterError("class_weight gives some class the weight 0; drop its rows, or give it weight.")
+            raise ParameterError("class_weight is 0 for some class; drop its rows, or pass a positive weight.")
         return MachineTask("classes", float(self.C), 0.0, 0.0, bool(self.fit_intercept), self.class_weight_)
 
     def _weights_of_classes(self, y: Array, weights: Array) -> Array:
@@ -285,7 +285,7 @@ class SVC(KernelMachine, ScoreClassifier):
     # ------------------------------------------------------------------------------------------------------ predicting
 
     def _score_function(self) -> RowFunction:
-        """Scores of pairs, or (to break ties) of classes, as `_winners` takes them."""
+        """Return scores of pairs, or (to break ties) of classes, from which labels are predicted."""
         return self._value_function()
 
     def _winners_of(self, scores: Array) -> Array:
@@ -296,7 +296,7 @@ class SVC(KernelMachine, ScoreClassifier):
         return np.asarray((_one_vs_rest(scores, K) if ties else _votes(scores, K)).argmax(axis=1))
 
     def predict(self, X: Any) -> Any:
-        """The class with most votes.
+        """Predict the class with the most votes.
 
         Parameters
         ----------
@@ -334,11 +334,12 @@ class SVC(KernelMachine, ScoreClassifier):
     # ----------------------------------------------------------------------------------------------------------- risk
 
     def generalization_bound(self, delta: float = 0.05) -> ScenarioBound:
-        """Bounds on the probability that a new row violates the margin, y f(x) < 1, from the support vectors alone.
+        """Bound the probability that a new row violates the margin, y f(x) < 1, from the number of support vectors.
 
-        With probability at least 1 - delta over the training rows the probability lies between the two, whatever the
-        distribution (Campi and Garatti 2021). It holds for two classes, independent rows of equal weight, and a kernel
-        and C that were fixed before looking at the data; what can be checked of this is, and refused.
+        With probability at least 1 - delta over the training rows it lies between the two bounds, for any distribution
+        (Campi and Garatti 2021). This holds for two classes, independent rows of equal weight, and a kernel and C
+        chosen independently of the data; these assumptions are checked where possible, and an error is raised
+        otherwise.
 
         Parameters
         ----------
@@ -356,11 +357,11 @@ class SVC(KernelMachine, ScoreClassifier):
     def _check_scenario(self) -> None:
         wrong = None
         if len(self.classes_) != 2:
-            wrong = f"there are {len(self.classes_)} classes, and the theorem is about two"
+            wrong = f"there are {len(self.classes_)} classes, and the theorem covers two only"
         elif self.class_weight == "balanced":
-            wrong = "class_weight='balanced' depends on the data; give fixed weights"
+            wrong = "class_weight='balanced' depends on the data; pass fixed weights"
         elif self.gamma == "scale" and self.kernel in ("rbf", "poly", "sigmoid", "laplacian"):
-            wrong = "gamma='scale' depends on the data; give a number"
+            wrong = "gamma='scale' depends on the data; pass a number"
         elif self.certificate_.kind != "global":
             wrong = "the kernel is not positive semidefinite"
         elif self.fit_status_:

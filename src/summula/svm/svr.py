@@ -1,4 +1,4 @@
-"""Support vector regression: errors up to epsilon cost nothing.
+"""Support vector regression, with an epsilon-insensitive loss.
 
     minimise   1/2 ||w||^2 + sum_i C_i max(|y_i - w'phi(x_i) - b| - epsilon, 0)                                  (1)
 
@@ -29,17 +29,13 @@ Array = NDArray[Any]
 
 
 def first_column(values: Array) -> Array:
-    """The values of the only machine."""
+    """Return the values of the only machine."""
     return values[:, 0]
 
 
 def one_machine(model: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: one machine has one row of coefficients and one intercept."""
-    return (
-        None
-        if sizes["n_coefs"] == sizes["n_machines"] == 1
-        else "dual_coef_ or intercept_ are not those of one machine"
-    )
+    """Check a saved model: one machine has one row of coefficients and one intercept."""
+    return None if sizes["n_coefs"] == sizes["n_machines"] == 1 else "dual_coef_ or intercept_ do not match one machine"
 
 
 @inherit_docs()
@@ -50,13 +46,13 @@ class SVR(KernelMachine, Regressor):
     Parameters
     ----------
     tol : float, default=1e-3
-        Largest violation of the KKT conditions.
+        Tolerance for the violation of the KKT conditions.
     C : float, default=1.0
-        Price of errors beyond epsilon.
+        Cost of errors beyond epsilon.
     epsilon : float, default=0.1
-        Errors up to this are free.
+        Width of the tube within which errors are not penalised.
     verbose : bool, default=False
-        For compatibility.
+        Ignored; use scikit-learn's callbacks for progress reports.
     fit_intercept : bool, default=True
 
     Attributes
@@ -114,7 +110,7 @@ class SVR(KernelMachine, Regressor):
         """Fit the model."""
         with self._fitting(X, y, sample_weight) as run:
             if not np.isfinite(self.C):
-                raise ParameterError("SVR needs a finite C: no function need be within epsilon of every target.")
+                raise ParameterError("SVR needs a finite C: there may be no function within epsilon of every target.")
             check_one_target(run, y)
             self._solve(run)
         return self

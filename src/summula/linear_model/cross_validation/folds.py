@@ -1,12 +1,12 @@
 """The rows of a cross-validation, grouped so that one pass over them serves every split.
 
-Rows that all splits treat alike form a group. Sums are kept for each group, and what a split trains and tests on is
+Rows with the same role in every split form a group. Sums are computed per group, and those of a split are
 
     training sums = sum_g c_g (sums of group g),          test sums = sum_g e_g (sums of group g)                  (1)
 
 where c_g and e_g say how often the rows of group g are trained and tested on: 0 or 1, unless a splitter repeats rows.
 The k splits of a k-fold make k groups. Repeated and random splits would make nearly as many groups as rows, so splits
-come in batches, each with its own groups; the largest group of a later batch is the total less the others.
+come in batches, each with its own groups; the largest group of a later batch is the total minus the other groups.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ __all__ = [
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-_GROUP_BYTES = 2**26  # sums of all groups of a pass together
-_RUN = 16  # rows a run from which labels are kept by run
-_FEWEST = 32  # groups a pass may always have
-_SMALLEST_REST = 1e-6  # of the total weight, that a difference from the total may leave
+_GROUP_BYTES = 2**26  # memory for the sums of all groups in one pass
+_RUN = 16  # average length of runs of rows from which one label per run is stored
+_FEWEST = 32  # number of groups always allowed per pass
+_SMALLEST_REST = 1e-6  # minimum fraction of the total weight that may remain after a subtraction from the total
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Some splits and the groups they make.
+    """Some splits and their groups of rows.
 
     Attributes
     ----------
@@ -84,11 +84,11 @@ class Batch:
         return np.repeat(self.labels[first:last], np.diff(edges))
 
     def trained(self, split: int) -> NDArray[np.intp]:
-        """The rows a split is trained on, in their order, repeated as often as the splitter does."""
+        """The training rows of a split, in order, with the splitter's repetitions."""
         return np.repeat(np.arange(self.n_rows), self.train[split][self.of(0, self.n_rows)])
 
     def tested(self, split: int) -> NDArray[np.intp]:
-        """The rows a split is tested on, in the same way."""
+        """The test rows of a split, in order, with the splitter's repetitions."""
         return np.repeat(np.arange(self.n_rows), self.test[split][self.of(0, self.n_rows)])
 
     def largest(self) -> int:
@@ -108,7 +108,7 @@ def most_groups(width: int) -> int:
 
 
 def batches_of(splits: Iterable[tuple[Any, Any]], n_rows: int, most: int) -> list[Batch]:
-    """Group the rows; `most` groups go into a batch."""
+    """Group the rows of all splits, with at most `most` groups per batch."""
     none = np.empty((0, 1), np.int64)
     start = Batch(np.zeros(n_rows, np.intp), none, none, n_rows)
     batches: list[Batch] = []
@@ -156,7 +156,7 @@ def _refined(batch: Batch, c: Counts, e: Counts) -> Batch:
 
 
 def _compact(batch: Batch) -> Batch:
-    """The same in less memory: small numbers, and runs where rows of a group lie together."""
+    """Return the batch in less memory: small integers, and run lengths where rows of a group are contiguous."""
     labels = batch.labels.astype(np.min_scalar_type(batch.n_groups))
     starts = np.concatenate([[0], np.flatnonzero(labels[1:] != labels[:-1]) + 1])
     if len(starts) * _RUN > len(labels):
@@ -173,11 +173,11 @@ class Grouping(NamedTuple):
     kind: type[Gram] | type[TriangularFactor]
     params: Any
     batches: tuple[Batch, ...]
-    left_out: tuple[int, ...]  # one group a batch that is not summed; -1 for none
+    left_out: tuple[int, ...]  # per batch, the group that is not summed; -1 for none
 
 
 class GroupSums(Groups):
-    """One sum per group, batch after batch."""
+    """One sum per group, for each batch in order."""
 
     @classmethod
     def map(cls, chunk: Chunk, params: Grouping) -> Self:
@@ -216,7 +216,7 @@ def factors_of(run: Run, batches: Sequence[Batch], origin: Array) -> list[BatchS
 
 
 def _summed(run: Run, batches: Sequence[Batch], kind: Any, params: Any, left_out: Sequence[int]) -> Iterator[BatchSums]:
-    """The sums of all batches, in as few passes as memory allows."""
+    """Compute the sums of all batches, in as few passes as memory allows."""
     most = most_groups(run.source.n_features + run.source.n_targets)
     start = 0
     while start < len(batches):
@@ -239,9 +239,9 @@ def _total(grams: Sequence[Gram | None]) -> Gram:
 
 
 def combined(grams: Sequence[Gram | None], times: Counts, total: Gram) -> Gram:
-    """Equation (1) for Gram matrices: from the groups that take part, or from the total less those that do not."""
+    """Compute (1) for Gram matrices: the sum of the included groups, or the total minus the excluded ones."""
     of_total = int((times != 1).sum()) < int((times != 0).sum())
-    if of_total:  # what little weight remains of a large total would have lost its digits in the difference
+    if of_total:  # a small remainder of a large total would lose its digits in the subtraction
         kept = sum(k * gram.weight for gram, k in zip(grams, times.tolist(), strict=True) if gram is not None)
         of_total = kept > _SMALLEST_REST * total.weight
     base = total if of_total else None
@@ -258,7 +258,7 @@ def combined(grams: Sequence[Gram | None], times: Counts, total: Gram) -> Gram:
 
 
 def stacked(factors: Sequence[TriangularFactor | None], times: Counts) -> tuple[Array, int]:
-    """Equation (1) for factors: rows R with R'R as wanted, and how many rows they stand for."""
+    """Compute (1) for factors: rows R whose R'R is the sum, and the number of rows they represent."""
     kept = [(factor, k) for factor, k in zip(factors, times.tolist(), strict=True) if factor is not None and k]
     rows = [factor.R if k == 1 else np.sqrt(k) * factor.R for factor, k in kept]
     width = next(factor.R.shape[1] for factor in factors if factor is not None)

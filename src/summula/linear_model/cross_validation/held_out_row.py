@@ -29,7 +29,7 @@ class HeldOutRowSource(WrappedSource):
         return self._reweighted(self.base.chunk(start, stop))
 
     def only(self, start: int, stop: int) -> HeldOutRowSource:
-        """The same source holding these rows alone."""
+        """Return the source restricted to these rows."""
         return HeldOutRowSource(self.base.only(start, stop), self.row)
 
     def _reweighted(self, chunk: Chunk) -> Chunk:

@@ -4,15 +4,15 @@ Let H = Xc'W Xc + alpha I, omega = sum w, r_i = y_i - (prediction of the model f
 
     h_i = w_i (1/omega + xc_i'H^-1 xc_i)               the leverage (1/omega only with an intercept)               (1)
 
-Fitted without row i, intercept included, the model errs at that row by
+The model fitted without row i (intercept included) has at that row the error
 
     e_i = r_i / (1 - h_i)                                                                                       (2)
 
-(Sherman and Morrison: removing w_i xc_i xc_i' from H, and the mean moving with it.) One pass gives the model, one pass
+(Sherman-Morrison: w_i xc_i xc_i' is removed from H, and the mean shifts accordingly). One pass gives the model, another
 the errors: with T of `ridge_path.py` the leverages of all alphas are (Xc T)^2 diag(1 / (1 + (alpha - a0) mu)).
 
-With no more rows than columns every h_i is near 1 and (2) is 0/0; then rows take the place of columns (`row_space.py`).
-A row whose leverage is 1 (it alone determines a coefficient) is left out in earnest: fitted again with weight 0.
+With no more rows than columns every h_i is near 1 and (2) is 0/0; then the dual form is used (`row_space.py`).
+For a row of leverage 1 (it alone determines a coefficient) the model is refitted with the weight of the row set to 0.
 
 Reference: Cook and Weisberg, Residuals and Influence in Regression (1982), section 2.2.
 """
@@ -55,23 +55,23 @@ __all__ = ["LeftOut", "LeftOutPath", "leave_one_out", "leave_one_out_path"]
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_ALONE = 1e-8  # 1 - h from which on a row is fitted without, when there is no penalty
-_BLOCK_ELEMENTS = 2**17  # rows x (columns or alphas) worked on at once: about a megabyte
+_ALONE = 1e-8  # 1 - h below which the model is refitted without the row, if there is no penalty
+_BLOCK_ELEMENTS = 2**17  # rows x (columns or alphas) per block: about a megabyte
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Predictions for each row by the model fitted to all the others.
+    """Prediction for each row by the model fitted to all other rows.
 
     Attributes
     ----------
     mean_squared_error : float, or ndarray of shape (n_targets,)
-        Mean of the squared residuals, weighted as the rows are.
+        Mean of the squared residuals, weighted by the sample weights.
     residuals, predictions : ndarray of shape (n_samples,) or (n_samples, n_targets), or None
         y minus the prediction, and the prediction, of the model fitted without the row; None for rows from files,
         which do not stay in memory.
     leverages : ndarray of shape (n_samples,), or None
-        How much of its own value each row contributes to its fit: between 0 and 1, large for unusual rows.
+        Derivative of the fitted value of each row with respect to its target: between 0 and 1, large for unusual rows.
     """
 
     mean_squared_error: Any
@@ -84,9 +84,9 @@ class LeftOut:
 
 
 class LeftOutModel(NamedTuple):
-    """Models for some alphas, and the factors of their leverages.
+    """Models for several alphas, and the factors of their leverages.
 
-    `coef` has the shape (n_features, n_targets, n_alphas); `mean` is what rows are centred at.
+    `coef` has the shape (n_features, n_targets, n_alphas); `mean` is the centre of the rows.
     """
 
     mean: Array
@@ -129,7 +129,7 @@ class LeftOutModel(NamedTuple):
         return errors, leverage
 
     def _leverages(self, Xc: Any) -> Array:
-        """xc'H^-1 xc of every row and alpha."""
+        """Return xc'H^-1 xc for every row and alpha."""
         leverage = np.empty((Xc.shape[0], self.coef.shape[2]))
         for path in self.paths:
             Z = aligned(self._product(Xc, path.T))
@@ -140,16 +140,17 @@ class LeftOutModel(NamedTuple):
         return leverage
 
     def _product(self, Xc: Any, B: Array) -> Array:
-        """Centred rows times B; sparse rows are centred here."""
+        """Return centred rows times B; sparse rows are centred in the product."""
         return product(Xc, B) if isinstance(Xc, np.ndarray) else product(Xc, B) - self.mean[: len(B)] @ B
 
 
 @dataclass(frozen=True)
 class LeftOutSums(Sum):
-    """Sums over rows of the weighted squared errors w e^2: of each target and alpha, their squares, and y's spread.
+    """Sums over rows of the weighted squared errors w e^2 per target and alpha, of their squares, and the spread of y.
 
     `joint` are the squares of their means over the targets. `alone` are rows of leverage 1, by number; their errors
-    are in no sum.
+    `joint` are the squares of their means over the targets. `alone` are the row numbers of rows of leverage 1, whose
+    errors are excluded from the sums.
     """
 
     count: int
@@ -176,7 +177,7 @@ class LeftOutSums(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[LeftOutModel, float]) -> Self:
-        """The sums of one chunk; `params` are the model and the least 1 - h that equation (2) is used for."""
+        """Return the sums over one chunk; `params` are the model and the minimum 1 - h for which (2) is used."""
         model, least = params
         d, total, at = len(model.coef), None, chunk.start
         for block, errors, leverage in model.errors(chunk):
@@ -192,7 +193,7 @@ class LeftOutSums(Sum):
 
     @property
     def squared_errors(self) -> SquaredErrors:
-        """Weighted sums of squared errors, as scores take them."""
+        """Weighted sums of squared errors, from which scores are computed."""
         spread = self.y_square - self.y_total**2 / self.weight
         flat = spread <= 1e-15 * self.y_square
         return SquaredErrors(self.total, np.where(flat, 0.0, spread), self.weight, self.count)
@@ -200,7 +201,7 @@ class LeftOutSums(Sum):
 
 @dataclass(frozen=True)
 class LeftOutRows(Sum):
-    """The errors and leverages of every row, with targets and weights, in pieces."""
+    """Errors and leverages of every row, with targets and weights, in pieces."""
 
     pieces: tuple[tuple[Array, Array, Array, Array | None], ...]
 
@@ -220,7 +221,7 @@ class LeftOutRows(Sum):
 
 
 class LeftOutPath(NamedTuple):
-    """Sums of the errors of all alphas; of each row if requested; the Gram matrix where it was summed."""
+    """Sums of the errors for all alphas, errors of each row if requested, and the Gram matrix if it was computed."""
 
     sums: LeftOutSums
     errors: Array | None
@@ -229,7 +230,7 @@ class LeftOutPath(NamedTuple):
     gram: Gram | None
 
     def scores(self, name: str | None, apart: bool) -> Array:
-        """A score of `FROM_SUMS` for every alpha, and for every target `apart`; None is minus the mean of w e^2."""
+        """Return a score of `FROM_SUMS` per alpha, and per target if `apart`; None is minus the mean of w e^2."""
         if name is None:
             each = -self.sums.total / self.sums.count
         else:
@@ -238,10 +239,10 @@ class LeftOutPath(NamedTuple):
 
     @np.errstate(divide="ignore", invalid="ignore")
     def standard_errors(self, name: str | None, apart: bool) -> Array:
-        """Their standard errors: rows are independent, and a score is nearly linear in their squared errors."""
+        """Return the standard errors of the scores for independent rows, by the delta method."""
         sums = self.sums
         n, mean = sums.count, sums.total / sums.count
-        slope = np.ones_like(mean)  # of the score by the weighted mean of the squared errors
+        slope = np.ones_like(mean)  # derivative of the score with respect to the weighted mean of the squared errors
         if name == "r2":
             spread = sums.squared_errors.spread[:, None]
             slope = np.broadcast_to(np.where(spread > 0, sums.weight / spread, 0.0), mean.shape)
@@ -260,13 +261,13 @@ class LeftOutPath(NamedTuple):
 
 
 def leave_one_out_path(run: Run, alphas: Array, fit_intercept: bool, by_row: bool) -> LeftOutPath:
-    """Leave-one-out errors of ridge for every alpha; `by_row` keeps those of every row, not only their sums."""
+    """Compute leave-one-out errors of ridge for every alpha; `by_row` also returns those of every row."""
     source = run.source
     d, t = source.n_features, source.n_targets
     if source.n_rows <= d:
         return _path_by_rows(run, alphas, fit_intercept)
     system, count, gram = _system(run, alphas, fit_intercept)
-    if count <= d and not source.streams:  # the others have weight 0
+    if count <= d and not source.streams:  # the other rows have weight 0
         return _path_by_rows(run, alphas, fit_intercept)
     with solving(d):
         model = LeftOutModel.of(system, alphas, t, fit_intercept)
@@ -302,14 +303,14 @@ def _check_enough(run: Run, count: int, fit_intercept: bool) -> None:
 
 
 def _system(run: Run, alphas: Array, fit_intercept: bool) -> tuple[RidgeSystem, int, Gram | None]:
-    """The normal equations of all rows, and how many count; from products, or a factor where those have lost digits."""
+    """Return the normal equations of all rows, from products or (if inaccurate) a factor, and the number of rows."""
     source = run.source
     d, p = source.n_features, source.n_features + source.n_targets
     origin = run.origin() if fit_intercept else np.zeros(p)
     wide = source.is_sparse and d > SPARSE_GRAM_COLUMNS
     limit = TINY_CONDITION if source.n_rows * d**2 <= TINY_FACTOR else ACCURATE
     gram = _gram(run, origin, wide)
-    is_finite = gram.is_finite()  # if squares overflow: orthogonal steps do not square
+    is_finite = gram.is_finite()  # if squares overflow: orthogonal transformations do not square the data
     if is_finite:
         if fit_intercept and not source.is_sparse and off_centre(gram):
             gram = _gram(run, gram.mean, wide)
@@ -327,7 +328,7 @@ def _system(run: Run, alphas: Array, fit_intercept: bool) -> tuple[RidgeSystem, 
 
 
 def _gram(run: Run, origin: Array, wide: bool) -> Gram:
-    """The Gram matrix of all rows in double precision; in one piece when it is so large that a few would not fit."""
+    """Return the Gram matrix of all rows in double precision; one shared sum if several would not fit into memory."""
     source = run.source
     if wide:
         return Gram.map(all_rows(run), origin)
@@ -340,7 +341,7 @@ def _gram(run: Run, origin: Array, wide: bool) -> Gram:
 
 
 def leave_one_out(run: Run, fit: Fit, fit_intercept: bool) -> LeftOut:
-    """Leave-one-out errors of a least-squares fit, on the rows it was fitted to."""
+    """Compute leave-one-out errors of a least-squares fit on its training rows."""
     source = run.source
     d, t, one = source.n_features, source.n_targets, source.one_target
     _check_enough(run, fit.count, fit_intercept)
@@ -373,7 +374,7 @@ def leave_one_out(run: Run, fit: Fit, fit_intercept: bool) -> LeftOut:
 
 
 def _error_without(run: Run, row: int, chunk: Chunk, fit_intercept: bool) -> Array:
-    """The errors at a row, held in `chunk`, of the model fitted to the others."""
+    """Return the errors at a row (the one in `chunk`) of the model fitted to all other rows."""
     from summula.core.estimator.run import Run
 
     problem = Problem(fit_intercept, np.zeros(run.source.n_targets), False)

@@ -1,13 +1,16 @@
-"""The splits of a cross-validated likelihood: models along penalties, fitted on some rows and judged on others.
+"""The splits of a cross-validated likelihood: regularisation paths fitted on training rows, scored on test rows.
 
 Rows stay where they are, in memory, files or a cluster: each sum goes over all of them, with weights times how often
-the split trains on a row,
+Rows are not copied from memory, files or a cluster: each sum goes over all of them, with weights multiplied by the
+number of times the split trains on a row,
 
     sum over a split = sum_i c_i w_i (...),       c_i = 0 or 1, unless a splitter repeats rows                  (1)
 
 With many columns, rows in memory are taken out of the data instead. Models along a path start from the one before, the
 strongest penalty first. A class of which a split has no training row has the probability 0 in the limit: the others are
-fitted among themselves, and its score is far below theirs.
+With many columns, the training rows are copied instead if they are in memory. Each model of a path is warm-started from
+the previous one, strongest penalty first. A class without training rows in a split has probability 0 in the limit: the
+model is fitted to the remaining classes, and the score of the missing class is set far below theirs.
 """
 
 from __future__ import annotations
@@ -39,11 +42,11 @@ __all__ = ["Codes", "FoldRun", "Judged", "Scores", "Split", "path_of", "train_of
 
 Array = NDArray[Any]
 
-_NEVER = 50.0  # log-odds of a class that a split has no row of, below the lowest of the others
+_NEVER = 50.0  # log-odds of a class without training rows, relative to the lowest score of the other classes
 
 
 class Split(NamedTuple):
-    """One split, by the places of its rows, and by how often each is trained on and tested: `number` of `batch`."""
+    """One split: the indices of its rows, and how often each is used for training and testing: `number` of `batch`."""
 
     train: NDArray[np.intp]
     test: NDArray[np.intp]
@@ -52,18 +55,18 @@ class Split(NamedTuple):
 
 
 class OnFold(NamedTuple):
-    """A statistic of the rows a split trains on, as equation (1) has it."""
+    """A statistic of the training rows of a split, by equation (1)."""
 
     statistic: Any
     batch: Batch
     number: int
 
     def map(self, chunk: Chunk, params: Any) -> Any:
-        """The statistic of one chunk."""
+        """Return the statistic of one chunk."""
         return self.statistic.map(self.weighted(chunk), params)
 
     def merge(self, a: Any, b: Any) -> Any:
-        """The statistic of both sets of rows."""
+        """Return the statistic of the union of two sets of rows."""
         return self.statistic.merge(a, b)
 
     def weighted(self, chunk: Chunk) -> Chunk:
@@ -73,29 +76,29 @@ class OnFold(NamedTuple):
 
 
 class FoldRun(Run):
-    """A run whose sums go over the rows a split trains on, wherever the rows are."""
+    """A run whose sums go over the training rows of a split, wherever they are stored."""
 
     def __init__(self, whole: Run, split: Split) -> None:
         self.__dict__.update(vars(whole))
         self._whole, self._fold = copy.copy(whole), OnFold(None, split.batch, split.number)
-        self._context = self._whole._context = None  # several splits run at a time
-        self._weighted: Chunk | None = None  # the rows with their weights, if they are one chunk in memory
+        self._context = self._whole._context = None  # several splits run concurrently
+        self._weighted: Chunk | None = None  # the rows with their weights, if they are a single chunk in memory
 
     def use(self, source: Source) -> None:
-        """Go on with another source of the same rows."""
+        """Continue with another source of the same rows."""
         super().use(source)
         self._whole, self._weighted = copy.copy(self._whole), None
         self._whole.use(source)
 
     def sum(self, statistic: Any, params: Any, task: str = "pass over the rows", *, by_chunk: bool = False) -> Any:
-        """The statistic of the rows of the split."""
+        """Compute the statistic of the training rows of the split."""
         if (chunk := self._whole._only_chunk()) is not None:
             self._weighted = self._fold.weighted(chunk) if self._weighted is None else self._weighted
             return self._whole._checked(self._whole._sum_here(statistic, params, task, self._weighted))
         return self._whole.sum(cast(Any, self._fold._replace(statistic=statistic)), params, task, by_chunk=by_chunk)
 
     def leading(self, rows: int) -> Run:
-        """A quiet run over the first rows alone, held in memory."""
+        """Return a run without progress reports over the first rows only, in memory."""
         few = self._whole.leading(rows)
         source = few.source
         assert isinstance(source, MemorySource)
@@ -105,8 +108,8 @@ class FoldRun(Run):
 
 
 def train_of(run: Run, split: Split, problem: GlmProblem) -> Run:
-    """A run over the rows a split trains on."""
-    if run.source.streams or at_once(run, problem):  # arrays of few columns too: so their bits are those of files
+    """Return a run over the training rows of a split."""
+    if run.source.streams or at_once(run, problem):  # few columns: same bits as from files
         return FoldRun(run, split)
     source = run.source
     chunk = source.chunk(0, source.n_rows).take(split.train)
@@ -116,7 +119,7 @@ def train_of(run: Run, split: Split, problem: GlmProblem) -> Run:
 
 
 def path_of(run: Run, problems: Sequence[GlmProblem], number: int) -> list[GlmFit]:
-    """The fits of some problems on the rows of a split, each started from the one before."""
+    """Fit several problems on the training rows of a split, each warm-started from the previous one."""
     problem = problems[0]
     there = run.sum(ClassWeights, max(problem.outputs, 2), "classes").totals > 0
     if problem.intercept and there.sum() < 2:
@@ -134,7 +137,7 @@ def path_of(run: Run, problems: Sequence[GlmProblem], number: int) -> list[GlmFi
 
 
 def _without_class(run: Run, problems: Sequence[GlmProblem], number: int, there: Array) -> list[GlmFit]:
-    """The fits when a class has no rows."""
+    """Return the fits if a class has no training rows."""
     if isinstance(run, FoldRun) and run.source.streams:
         raise DataError(
             f"Split {number} has no training rows of some class; use fewer splits, or a splitter that preserves the "
@@ -176,7 +179,7 @@ class Codes(Sum):
 
 
 class Judged(NamedTuple):
-    """Models (slopes side by side, intercepts) and the split whose test rows they are to score."""
+    """Models (concatenated slopes, intercepts) and the split whose test rows they score."""
 
     batch: Batch
     number: int
@@ -186,7 +189,7 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True)
 class Scores(Sum):
-    """The linear scores of several models on the test rows of a split, with codes and weights, in pieces."""
+    """Linear scores of several models on the test rows of a split, with codes and weights, in pieces."""
 
     pieces: tuple[tuple[Array, Array, Array | None], ...]
 
@@ -198,7 +201,7 @@ class Scores(Sum):
         if not len(rows):
             return cls(())
         some = chunk.take(rows)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is located by `Run.sum`
+        with np.errstate(over="ignore", invalid="ignore"):  # `Run.sum` locates values that are not finite
             scores = np.asarray(linear_values(params.coef, params.intercept, some), np.float64)
         return cls(((scores, np.asarray(some.codes), some.weight),))
 

@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 
 class Grid(NamedTuple):
-    """The grid: Cs, L1 ratios, and the L1 ratios as given by the user (None by default)."""
+    """The grid: Cs, L1 ratios, and the L1 ratios as passed by the user (None by default)."""
 
     Cs: Array
     ratios: tuple[float, ...]

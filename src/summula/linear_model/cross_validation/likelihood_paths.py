@@ -1,4 +1,4 @@
-"""The models of a cross-validated likelihood along its grid, and the attributes in which scikit-learn keeps them."""
+"""The models of a cross-validated likelihood along its grid, and scikit-learn's attributes for them."""
 
 from __future__ import annotations
 

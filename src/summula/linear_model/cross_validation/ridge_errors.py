@@ -7,7 +7,9 @@ training means m the test rows have the products M = sum (z - m)(z - m)', and
 
 R2 compares it with the spread of y about its own mean in the test rows. Where (1) would cancel, or products have lost
 too many digits, triangular factors of the groups take the place of the products, and (1) is the squared length of
-R (y - m_y) - R (x - m_x) v. Nothing else of the rows is needed for squared errors; other scores predict them.
+R2 compares it with the sum of squares of y about its mean in the test rows. Where (1) would cancel, or products have
+lost too many digits, triangular factors of the groups replace the products, and (1) is the squared length of
+R (y - m_y) - R (x - m_x) v. Squared errors need no further pass over the rows; other scores need predictions.
 """
 
 from __future__ import annotations
@@ -51,16 +53,16 @@ __all__ = ["FROM_SUMS", "Curve", "Predicted", "Scoring", "SquaredErrors", "cross
 
 Array = NDArray[np.float64]
 
-FROM_SUMS = ("r2", "neg_mean_squared_error", "neg_root_mean_squared_error")  # scores that sums of squares give
+FROM_SUMS = ("r2", "neg_mean_squared_error", "neg_root_mean_squared_error")  # scores computed from sums of squares
 
 _EPS = float(np.finfo(np.float64).eps)
-_RESIDUAL = 1e-6  # share of the variation below which squared errors are not taken from products
+_RESIDUAL = 1e-6  # fraction of the variation below which squared errors are not computed from products
 
 
 class Scoring(NamedTuple):
-    """Scoring of predictions: by a score of `FROM_SUMS`, weighted as the rows are, or by a scikit-learn scorer.
+    """Scoring of predictions: a score of `FROM_SUMS`, weighted by the sample weights, or a scikit-learn scorer.
 
-    `params` is what the scorer is given besides predictions.
+    `params` are the other arguments of the scorer.
     """
 
     name: str | None
@@ -69,7 +71,7 @@ class Scoring(NamedTuple):
 
 
 class SquaredErrors(NamedTuple):
-    """Sums of squared errors, shape (n_targets, n_alphas), the spread of each target, weight and number of the rows."""
+    """Sums of squared errors, shape (n_targets, n_alphas), sum of squares of each target, weight and number of rows."""
 
     squares: Array
     spread: Array
@@ -78,14 +80,14 @@ class SquaredErrors(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """The scores of every split and alpha, and the Gram matrix of all rows where it was summed."""
+    """Scores of every split and alpha, and the Gram matrix of all rows if it was computed."""
 
     scores: Array
     gram: Gram | None
 
 
 def scores_of(name: str, errors: SquaredErrors) -> Array:
-    """A score of every target and alpha; larger is better."""
+    """Return a score per target and alpha; larger is better."""
     mean = errors.squares / errors.weight
     if name == "neg_mean_squared_error":
         return -mean
@@ -93,7 +95,7 @@ def scores_of(name: str, errors: SquaredErrors) -> Array:
         return np.asarray(-np.sqrt(mean))
     if errors.rows < 2:
         return np.full_like(mean, np.nan)
-    # As in scikit-learn a target that does not vary scores 1 when it is met exactly and 0 when not.
+    # As in scikit-learn, a constant target scores 1 if it is predicted exactly, else 0.
     flat = errors.spread[:, None] == 0
     ratio = errors.squares / np.where(flat, 1.0, errors.spread[:, None])
     return np.where(flat, np.where(errors.squares == 0, 1.0, 0.0), 1.0 - ratio)
@@ -103,14 +105,14 @@ def scores_of(name: str, errors: SquaredErrors) -> Array:
 
 
 class Split(NamedTuple):
-    """A split by its batch's sums: which of its splits it is."""
+    """A split, by the sums of its batch and its index in the batch."""
 
     sums: BatchSums
     number: int
 
 
 class SplitFit(NamedTuple):
-    """The models of a split, one an alpha, and how they do on its test rows."""
+    """The models of a split, one per alpha, and their errors on its test rows."""
 
     coef: Array
     mean: Array
@@ -127,7 +129,7 @@ class Setting(NamedTuple):
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _by_grams(setting: Setting, total: Gram, split: Split) -> SplitFit | None:
-    """Equation (1) from products; None when they have lost too many digits."""
+    """Compute (1) from products; None if they have lost too many digits."""
     d, (sums, number) = setting.n_features, split
     train = combined(sums.groups, sums.batch.train[number], total)
     test = combined(sums.groups, sums.batch.test[number], total)
@@ -151,7 +153,7 @@ def _by_grams(setting: Setting, total: Gram, split: Split) -> SplitFit | None:
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _by_factors(setting: Setting, origin: Array, split: Split) -> SplitFit:
-    """The same from triangular factors."""
+    """Compute (1) from triangular factors."""
     d, (sums, number) = setting.n_features, split
     rows, count = stacked(sums.groups, sums.batch.train[number])
     if not (rows[:, 0] ** 2).sum() > 0:
@@ -181,7 +183,7 @@ def _no_weight(number: int) -> DataError:
 def cross_validate(
     run: Run, splits: Iterable[tuple[Any, Any]], alphas: Array, fit_intercept: bool, scoring: Scoring
 ) -> Curve:
-    """The score of every alpha on every split, shape (n_splits, n_alphas)."""
+    """Return the score of every alpha on every split, shape (n_splits, n_alphas)."""
     source = run.source
     d, t = source.n_features, source.n_targets
     setting = Setting(alphas, fit_intercept, d)
@@ -198,13 +200,13 @@ def cross_validate(
 
 
 def _fits(run: Run, batches: Sequence[Batch], setting: Setting) -> tuple[list[SplitFit], Gram | None]:
-    """The models of every split: from Gram matrices, or from factors where those are not accurate enough."""
+    """Return the models of every split, from Gram matrices, or from factors if those are not accurate enough."""
     source, d = run.source, setting.n_features
     origin = run.origin() if setting.fit_intercept else np.zeros(d + source.n_targets)
     gram: Gram | None = None
     if source.n_rows > d and source.n_rows * d**2 > TINY_FACTOR:
         sums, gram = grams_of(run, batches, origin)
-        if not gram.is_finite():  # squares overflow, and orthogonal steps do not square
+        if not gram.is_finite():  # squares overflow, and orthogonal transformations do not square the data
             gram = None
         else:
             if setting.fit_intercept and not source.is_sparse and off_centre(gram):
@@ -238,7 +240,7 @@ def _check_tested(fits: Sequence[SplitFit]) -> None:
 
 
 def _one_by_one(run: Run, batch: Batch, setting: Setting) -> Iterator[SplitFit]:
-    """Sparse data too wide for sums of products: every split and alpha fitted by itself, by conjugate gradients."""
+    """Fit every split and alpha separately by conjugate gradients, for sparse data too wide for Gram matrices."""
     from summula.core.estimator.run import Run
 
     source, t = run.source, run.source.n_targets
@@ -270,10 +272,10 @@ def _one_by_one(run: Run, batch: Batch, setting: Setting) -> Iterator[SplitFit]:
 
 
 class Predicted(RegressorMixin, BaseEstimator):
-    """Predicts what it is given: a scorer sees predictions that exist already."""
+    """Estimator whose `predict` returns its input, so that a scorer can score precomputed predictions."""
 
     def predict(self, X: Any) -> Any:
-        """X itself."""
+        """Return X."""
         return X
 
 
@@ -307,7 +309,7 @@ def _scores_in_memory(
 
 
 def _ridge(alpha: float, coef: Array, intercept: Array, one_target: bool, fit_intercept: bool) -> Any:
-    """The Ridge that a scorer would have been given, had the split been fitted on its own."""
+    """Return the Ridge estimator that fitting the split separately would have produced, for a scorer."""
     from summula.linear_model.ridge import Ridge
 
     model = Ridge(alpha, fit_intercept=fit_intercept)
@@ -349,7 +351,7 @@ class TestPredictions(Sum):
 
 
 def _scored_stream(run: Run, batches: Sequence[Batch], fits: Sequence[SplitFit], scoring: Scoring) -> Array:
-    """The same for rows that do not stay in memory: the scorer is given predictions instead of a model."""
+    """Score rows that are not in memory: the scorer receives predictions instead of a model."""
     assert scoring.scorer is not None
     if set(scoring.params) - {"sample_weight"}:
         raise DataError("The rows are in files, so a scorer can only use their weights.")

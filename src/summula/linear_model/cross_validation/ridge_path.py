@@ -11,9 +11,9 @@ and every alpha costs a product, not a factorisation:
     v(alpha) = T diag(1 / (1 + (alpha - a0) mu)) g,          g = T's                                           (3)
 
 F comes from the Cholesky factor of the scaled Gram matrix, or, where products have lost too many digits, from an
-orthogonal factor of the rows; neither minds the units of the columns, which an eigendecomposition of S would.
-Rounding in mu moves (2) by about eps (alpha - a0) max mu when F'F is formed, by eps times the root of that when the
-singular values of F are taken; an alpha so far above a0 that this would show starts a factorisation of its own.
+orthogonal factor of the rows; both are invariant to the units of the columns, unlike an eigendecomposition of S.
+Rounding in mu changes (2) by about eps (alpha - a0) max mu when F'F is formed, by eps times the root of that when the
+singular values of F are taken; an alpha so far above a0 that this matters gets a factorisation of its own.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ __all__ = ["ACCURATE", "FactorSystem", "GramSystem", "Path", "RidgeSystem", "coe
 Array = NDArray[np.float64]
 
 _FORMED = 1e4  # (alpha - a0) max mu up to which F'F is formed
-_REACH = 1e12  # and up to which one factorisation serves
+_REACH = 1e12  # (alpha - a0) max mu up to which one factorisation is shared
 ACCURATE = 1e4  # condition number of scaled columns up to which the Gram matrix chooses alphas: errors of 1e-8
 
 
 class Path(NamedTuple):
-    """Equation (3) for some of the alphas.
+    """Solution (3) for some of the alphas.
 
     Attributes
     ----------
     T : ndarray of shape (n_features, rank)
     g : ndarray of shape (rank, n_targets)
     shrink : ndarray of shape (rank, len(places))
-        1 / (1 + (alpha - a0) mu), one column an alpha.
+        1 / (1 + (alpha - a0) mu), one column per alpha.
     places : ndarray of int
-        Which of the alphas these are.
+        Indices of these alphas.
     """
 
     T: Array
@@ -59,14 +59,14 @@ class Path(NamedTuple):
     places: NDArray[np.intp]
 
     def coef(self) -> Array:
-        """v(alpha), shape (n_features, n_targets, len(places))."""
+        """Return v(alpha), shape (n_features, n_targets, len(places))."""
         scaled = self.g[:, :, None] * self.shrink[:, None, :]
         rank, *shape = scaled.shape  # the rank may be 0
         return (self.T @ scaled.reshape(rank, math.prod(shape))).reshape(len(self.T), *shape)
 
 
 class RidgeSystem(Protocol):
-    """The normal equations of some rows: what (1) to (3) need of them.
+    """Normal equations of some rows, as needed by (1) to (3).
 
     Columns and targets are centred at `mean`, the origin of the sums when there is no intercept.
     """
@@ -80,15 +80,15 @@ class RidgeSystem(Protocol):
         """The sum of the weights."""
 
     def half_inverse(self, alpha: float) -> Array:
-        """F with F F' = (S + alpha I)^-1, the pseudo-inverse when there is no inverse."""
+        """Return F with F F' = (S + alpha I)^-1, or the pseudo-inverse if the matrix is singular."""
 
     def project(self, T: Array) -> Array:
-        """T's."""
+        """Return T's."""
 
 
 @dataclass(frozen=True)
 class GramSystem:
-    """The system from a Gram matrix; columns that do not vary are left out of S and get the coefficient 0."""
+    """The system from a Gram matrix; constant columns are left out of S and get the coefficient 0."""
 
     mean: Array
     weight: float
@@ -104,13 +104,13 @@ class GramSystem:
         S = gram.centred() if fit_intercept else gram.products
         alive = live_columns(gram, S, fit_intercept, d)
         Sxx = among(S[:d, :d], alive)
-        # Centring multiplies the rounding of the products by this, as a larger condition number would.
+        # Centring multiplies the rounding error of the products by this factor, like a larger condition number.
         loss = float((gram.products.diagonal()[:d][alive] / Sxx.diagonal()).max(initial=1.0))
         mean = gram.mean if fit_intercept else gram.origin
         return cls(mean, gram.weight, alive, Sxx, S[:d, d:][alive], loss)
 
     def accurate(self, alpha: float) -> bool:
-        """Whether products have kept enough digits for this alpha and all larger ones."""
+        """Whether the products are accurate enough for this alpha and all larger ones."""
         return self.condition(alpha) <= ACCURATE
 
     def condition(self, alpha: float) -> float:
@@ -125,7 +125,7 @@ class GramSystem:
         return self._factors[alpha]
 
     def half_inverse(self, alpha: float) -> Array:
-        """F from the Cholesky factor of the scaled matrix."""
+        """Return F from the Cholesky factor of the scaled matrix."""
         factor = self._factor(alpha)
         some = self._pseudo_inverse(alpha) if factor is None else factor.half_inverse() if len(self.S) else self.S
         F = np.zeros((len(self.alive), some.shape[1]))
@@ -133,7 +133,7 @@ class GramSystem:
         return F
 
     def _pseudo_inverse(self, alpha: float) -> Array:
-        """F when rounding has left S + alpha I without a Cholesky factor."""
+        """Return F if rounding has made S + alpha I indefinite, so that it has no Cholesky factor."""
         H = self.S + alpha * np.eye(len(self.S))
         scale = np.sqrt(np.diag(H))
         values, vectors = np.linalg.eigh(H / scale / scale[:, None])
@@ -141,7 +141,7 @@ class GramSystem:
         return np.asarray(vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None])
 
     def project(self, T: Array) -> Array:
-        """T's."""
+        """Return T's."""
         return T[self.alive].T @ self.s
 
 
@@ -162,11 +162,11 @@ class FactorSystem:
         if not fit_intercept:
             R = triangle(rows[:, 1:])
             return cls(origin, weight, count, R[:, :d], R[:, d:])
-        R = triangle(rows)  # the constant column leads: its row of R holds the means, the rest is centred
+        R = triangle(rows)  # the constant column comes first: its row of R contains the means, the rest is centred
         return cls(origin + R[0, 1:] / R[0, 0], weight, count, R[1:, 1 : d + 1], R[1:, d + 1 :])
 
     def half_inverse(self, alpha: float) -> Array:
-        """F by orthogonal transformations of the factor."""
+        """Return F by orthogonal transformations of the factor."""
         d = self.A.shape[1]
         if not len(self.A):
             return np.zeros((d, 0))
@@ -175,12 +175,12 @@ class FactorSystem:
         return solve_factor(self.A, np.zeros((len(self.A), 1)), problem, self.count, removed).half_inverse
 
     def project(self, T: Array) -> Array:
-        """T's."""
+        """Return T's."""
         return (self.A @ T).T @ self.B
 
 
 def paths(system: RidgeSystem, alphas: Array) -> Iterator[Path]:
-    """Equation (3) for all alphas, one path for all of them unless they lie very far apart."""
+    """Return (3) for all alphas, as one path unless they are very far apart."""
     left = np.argsort(alphas, kind="stable")
     while len(left):
         above = alphas[left] - alphas[left[0]]
@@ -193,7 +193,7 @@ def paths(system: RidgeSystem, alphas: Array) -> Iterator[Path]:
 
 
 def _diagonalised(F: Array, most: float) -> tuple[Array, Array]:
-    """T and mu of equation (1); `most` is the largest alpha - a0."""
+    """Return T and mu of (1); `most` is the largest alpha - a0."""
     if most * float((F * F).sum()) <= _FORMED:
         mu, Z = np.linalg.eigh(F.T @ F)
         return F @ Z, np.maximum(mu, 0.0)
@@ -202,7 +202,7 @@ def _diagonalised(F: Array, most: float) -> tuple[Array, Array]:
 
 
 def coefficients(system: RidgeSystem, alphas: Array, n_targets: int) -> Array:
-    """v(alpha) for every alpha, shape (n_features, n_targets, n_alphas)."""
+    """Return v(alpha) for every alpha, shape (n_features, n_targets, n_alphas)."""
     coef: Array | None = None
     for path in paths(system, alphas):
         some = path.coef()

@@ -1,7 +1,7 @@
-"""Leave-one-out errors of ridge when there are no more rows than columns: rows take the place of columns.
+"""Leave-one-out errors of ridge in the dual (row) space, for data with no more rows than columns.
 
 With centred rows Xc, weights W, K = W^(1/2) Xc Xc' W^(1/2) and G = K + alpha I, both in the space orthogonal to
-W^(1/2) 1 when there is an intercept, the model fitted without row i errs at that row by e_i with
+W^(1/2) 1 when there is an intercept, the model fitted without row i has at that row the error e_i with
 
     sqrt(w_i) e_i = (G^-1 W^(1/2) yc)_i / (G^-1)_ii                                                              (1)
 
@@ -46,7 +46,7 @@ class AllRows(Sum):
 
 
 def all_rows(run: Run) -> Chunk:
-    """All rows as one chunk, brought here when they are elsewhere."""
+    """Return all rows as one chunk, loaded into memory if necessary."""
     if not run.source.streams:
         return replace(run.source.chunk(0, run.source.n_rows), dtype=np.dtype(np.float64))
     chunks = run.sum(AllRows, None, "rows").chunks
@@ -63,7 +63,7 @@ def all_rows(run: Run) -> Chunk:
 
 
 class RowSpace(NamedTuple):
-    """G^-1 of equation (1) for any alpha: U diag(1 / (lambda + alpha)) U'; rows of weight 0 are left out of it."""
+    """G^-1 of (1) for any alpha, U diag(1 / (lambda + alpha)) U', without rows of weight 0."""
 
     U: Array
     values: Array
@@ -75,7 +75,7 @@ class RowSpace(NamedTuple):
 
     @classmethod
     def of(cls, chunk: Chunk, fit_intercept: bool) -> Self:
-        """The space the rows span."""
+        """Decompose the row space of a chunk."""
         w = chunk.weights
         has_weight = w > 0
         assert chunk.y is not None
@@ -102,13 +102,13 @@ class RowSpace(NamedTuple):
 
     @np.errstate(invalid="ignore", divide="ignore")
     def errors(self, alphas: Array) -> Array:
-        """e of equation (1), shape (n, n_targets, n_alphas)."""
+        """Return e of (1), shape (n, n_targets, n_alphas)."""
         D = 1.0 / (self.values[:, None] + alphas)
         b = self.U.T @ (self.root[:, None] * self.Yc[self.has_weight])
         c = (self.U @ (b[:, :, None] * D[:, None, :]).reshape(len(D), -1)).reshape(len(self.U), b.shape[1], -1)
         errors = np.empty((len(self.Yc), *c.shape[1:]))
         errors[self.has_weight] = c / ((self.U * self.U) @ D)[:, None, :] / self.root[:, None, None]
-        if not self.has_weight.all():  # they take no part in the fit: their errors are residuals
+        if not self.has_weight.all():  # they do not affect the fit, so their errors are residuals
             inner = (self.root[:, None, None] * c).reshape(len(c), -1)
             unseen = ~self.has_weight
             if self.K is None:

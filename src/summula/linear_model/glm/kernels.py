@@ -107,7 +107,7 @@ def add_by_level(codes: Array, starts: Array, s: Array, out: Array) -> None:
 
 @kernel
 def add_level_products(codes: Array, starts: Array, block: Array, c: Array, first: int, H: Array) -> None:
-    """Add to the rows of H that belong to levels: products with the columns of `block` and with all levels."""
+    """Add to the rows of H of the levels: products with the columns of `block` and with all levels."""
     width = block.shape[1]
     for i in range(len(codes)):
         for f in range(len(starts)):

@@ -1,4 +1,4 @@
-"""Base class of the GLM regressors: fitting, prediction with offsets, and the share of deviance explained."""
+"""Base class of the GLM regressors: fitting, prediction with offsets, and the fraction of deviance explained."""
 
 from __future__ import annotations
 

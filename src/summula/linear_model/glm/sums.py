@@ -43,8 +43,8 @@ __all__ = [
 
 Array = NDArray[Any]
 
-_FEW_CLASSES = 4  # up to which the Hessian of softmax is computed pair by pair of classes
-_WIDE_ROWS = 512  # rows per block for softmax, each as wide as all parameters
+_FEW_CLASSES = 4  # maximum number of classes for which the Hessian of softmax is computed pair by pair
+_WIDE_ROWS = 512  # rows per block for softmax; a row has as many values as there are parameters
 
 
 class At(NamedTuple):
@@ -130,7 +130,7 @@ def _with_levels(chunk: Chunk, point: At, eta: Array) -> Array:
 
 
 def linear_predictor(chunk: Chunk, point: At, block: Array | None = None) -> Array:
-    """eta, of shape (n, K), in float64."""
+    """Return eta, of shape (n, K), in float64."""
     if chunk.is_sparse:
         eta = _sparse_predictor(chunk, point)
     else:
@@ -264,7 +264,7 @@ def _has_inner_blocks(block: Array, slope: Array, point: At) -> bool:
 
 
 def _inner_blocks(hessian: Array, outputs: int) -> Array:
-    """The same, taken from a Hessian with columns of intercepts."""
+    """Return the same blocks, extracted from a Hessian that includes the intercepts."""
     p = len(hessian) // outputs
     return hessian.reshape(outputs, p, outputs, p)[:, 0, :, 0].copy()
 
@@ -338,8 +338,8 @@ def _factor_sums(
 def _softmax_hessian(block: Array, curvature: _Softmax) -> Array:
     """Compute the sum of w (diag(p) - p p') (x) z z'.
 
-    The rows of diag(p) - p p' sum to 0, so the blocks of one class follow from the others: the most probable class,
-    whose blocks lose no digits by it.
+    The rows of diag(p) - p p' sum to 0, so the blocks of one class follow from the rest: the most probable class,
+    whose blocks lose no digits this way.
     """
     w, p = curvature
     width, outputs = block.shape[1], p.shape[1]

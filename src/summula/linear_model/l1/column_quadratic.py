@@ -1,11 +1,11 @@
-"""Least squares with many columns as a quadratic that is never formed: columns are gathered as they come into use.
+"""Least squares with many columns as an implicit quadratic: columns are gathered when they enter the working set.
 
 With weights w of sum W, centred columns Xc and target yc,
 
     G = Xc'W Xc / W,   q = Xc'W yc / W,   c = yc'W yc / W,     slope  q - G v = Xc'W (yc - Xc v) / W            (1)
 
-X stays as it is, in C order, Fortran order or sparse; centring is a correction of products. Only the columns of a
-working set are copied, and only their part of G is computed, each entry once.
+X is not copied, whether in C order, Fortran order or sparse; centring is applied as a correction to products. Only the
+columns of a working set are copied, and only their part of G is computed, each entry once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["ColumnQuadratic"]
 
 Array = NDArray[Any]
 
-_SWEEPS = 5  # over sparse columns between looks at their gap
+_SWEEPS = 5  # sweeps over sparse columns between evaluations of the gap
 
 
 class ColumnQuadratic:
@@ -66,20 +66,20 @@ class ColumnQuadratic:
         return r if self.weight is None else (r.T * self.weight).T
 
     def _times(self, r: Array) -> Array:
-        """X'r in float64."""
+        """Return X'r in float64."""
         if self.sparse:
             return np.asarray(self.X.T @ (r if self.X.dtype == np.float64 else r.astype(self.X.dtype)), np.float64)
         return transposed_product(self.X, r)
 
     def _correlated(self, R: Array) -> Array:
-        """Xc'W R / W; one column at a time comes from a product with a vector."""
+        """Return Xc'W R / W; a single column is computed as a matrix-vector product."""
         WR = self._weighted(R)
         if R.shape[1] == 1:
             return ((self._times(WR[:, 0]) - self.mean * float(WR.sum())) / self.W)[:, None]
         return np.asarray((self._times(WR) - np.outer(self.mean, WR.sum(axis=0))) / self.W)
 
     def squares(self) -> Array:
-        """The diagonal of G."""
+        """Return the diagonal of G."""
         w = np.ones(len(self.y)) if self.weight is None else self.weight
         if self.sparse:
             products = np.square(self.X.data.astype(np.float64)) * w[self.X.indices]
@@ -89,7 +89,7 @@ class ColumnQuadratic:
         return np.asarray(np.maximum(total / self.W - self.mean**2, 0.0))
 
     def _residual(self, V: Array, used: NDArray[np.intp]) -> Array:
-        """yc - Xc V, for V (d, k) that is zero outside of the columns used."""
+        """Return yc - Xc V, for V (d, k) that is zero outside of the columns `used`."""
         R = np.repeat(self.y[:, None], V.shape[1], axis=1)
         if not len(used):
             return R
@@ -99,20 +99,20 @@ class ColumnQuadratic:
         return np.asarray(R - product(self._Z, V[self._columns]))
 
     def slope(self, v: Array, used: NDArray[np.intp]) -> Array:
-        """q - G v for all columns."""
+        """Return q - G v for all columns."""
         return self._correlated(self._residual(v[:, None], used))[:, 0]
 
     def slopes(self, V: Array) -> Array:
-        """q - G V for all columns."""
+        """Return q - G V for all columns."""
         return self._correlated(self._residual(V, np.flatnonzero(V.any(axis=1))))
 
     def descend(
         self, columns: NDArray[np.intp], v: Array, penalty: Any, target: float, max_sweeps: int
     ) -> tuple[int, bool]:
-        """Coordinate descent on sparse columns, in place, without their part of G.
+        """Run coordinate descent on sparse columns, in place, without computing their part of G.
 
-        Stops when the gap within the columns is at most `target`, or when sweeps do little: then G is worth its cost.
-        Gives the sweeps taken, and whether the target was reached.
+        Stops if the gap within the columns is at most `target`, or if sweeps progress slowly: then G is worth its cost.
+        Returns the number of sweeps, and whether the target was reached.
         """
         from summula.optimize.solvers.l1_kernels import SparseColumns, sparse_sweep, survey
 
@@ -127,7 +127,7 @@ class ColumnQuadratic:
             check_watch()
             shift = sparse_sweep(within, weight, r, shift, v, *penalty, _SWEEPS)
             sweeps += _SWEEPS
-            # Weighted residuals sum to 0 when columns are centred, so the means need no correction here.
+            # If columns are centred, weighted residuals sum to 0, so no correction for the means is needed.
             g = np.asarray(Z.T @ (weight * r)).ravel() + shift * mean
             gap = survey(v, g, q, self.c, *penalty, wrong)[1]
             if gap <= target or gap > before / 2:
@@ -136,7 +136,7 @@ class ColumnQuadratic:
         return sweeps, False
 
     def block(self, columns: NDArray[np.intp]) -> Array:
-        """G for some of the columns."""
+        """Return the block of G of some columns."""
         self._gather(columns)
         if np.array_equal(columns, self._columns):
             return self._G
@@ -144,7 +144,7 @@ class ColumnQuadratic:
         return np.asarray(self._G[np.ix_(at, at)])
 
     def _gather(self, columns: NDArray[np.intp]) -> None:
-        """Copy columns that were not in use before, and complete G."""
+        """Copy columns that were not used before, and add their entries to G."""
         new = columns[self._place[columns] < 0]
         if not len(new):
             return
@@ -163,7 +163,7 @@ class ColumnQuadratic:
             if self._Z is not None:
                 rows[:k] = self._Z.T
             gathered_columns(self.X, new, mean, rows[k:])
-            self._columns, joined = np.concatenate([self._columns, new]), rows.T  # columns one after the other
+            self._columns, joined = np.concatenate([self._columns, new]), rows.T  # contiguous columns
             weighted = aligned(rows[k:] if self.weight is None else rows[k:] * self.weight)
             cross = products_of_columns(rows, weighted, k) / self.W
         G = np.empty((k + len(new), k + len(new)))

@@ -2,23 +2,23 @@
 
     P(b, V) = J(b, V) + a |V|_1,     J(b, V) = sum_i w_i l(y_i, b + V'x_i + offset_i) + lambda/2 ||V||^2        (1)
 
-1. **Newton.** At x = (b, V), with slope g and Hessian H of J, the step goes to the minimiser of
+1. **Newton.** At x = (b, V), with gradient g and Hessian H of J, the step goes to the minimiser of
 
        g'(z - x) + 1/2 (z - x)'H (z - x) + a |V_z|_1                                                            (2)
 
-   Intercepts carry no penalty and are eliminated: G = H_VV - H_Vb H_bb^+ H_bV is what is left of H, and (2) an L1
-   quadratic in V, solved by `optimize/solvers/l1_quadratic.py`. Steps are halved until P falls by a share of what the
-   slope promises, D = g'p + a (|V + P|_1 - |V|_1) <= 0:
+   Intercepts are not penalised and are eliminated: G = H_VV - H_Vb H_bb^+ H_bV is the Schur complement, and (2) an L1
+   quadratic in V, solved by `optimize/solvers/l1_quadratic.py`. Steps are halved until P decreases by a fraction of the
+   predicted decrease, D = g'p + a (|V + P|_1 - |V|_1) <= 0:
 
        P(x + t p) <= P(x) + c t D                                                                               (3)
 
-   Near the end the old Hessian serves. Columns may have any scale: coordinate descent does not see it.
+   Near the optimum the previous Hessian is reused. Coordinate descent is invariant to the scale of the columns.
 
-2. **Working set.** Where V_j = 0 and |g_j| <= a nothing is to be gained. With many columns (1) is solved on those that
-   are in use or violate this most, g is computed for all, and the set is renewed until no column violates it. So a
-   step costs n |set|^2, and no d x d matrix is ever formed; each look at all columns is one pass.
+2. **Working set.** Columns with V_j = 0 and |g_j| <= a satisfy their optimality condition. With many columns, (1) is
+   solved on the nonzero ones and the worst violators, g is computed for all columns, and the set is updated until no
+   column violates its condition. A step costs n |set|^2, no d x d matrix is formed, and each check is one pass.
 
-3. **How good.** The duality gap (4) of `glm/bounds/dual.py`; where that is not known, the gap of the quadratic (2).
+3. **Suboptimality.** The duality gap (4) of `glm/bounds/dual.py`; if that is unknown, the gap of the quadratic (2).
 
 References: Lee, Sun, Saunders (2014), Proximal Newton-type methods; Johnson and Guestrin (2015), Blitz.
 """
@@ -54,22 +54,22 @@ __all__ = ["at_once", "solve_l1"]
 Array = NDArray[Any]
 Columns = NDArray[np.intp]
 
-_WHOLE = 300  # parameters up to which all columns are worked on at once, and
-_WHOLE_STREAM = 1_000  # where each pass reads files
-_FIRST = 100  # columns that join a working set at once, at least
-_NEARLY = 0.05  # of the penalty: slopes so close to it may move
-_MANY_NEW = 0.05  # share of a working set: with more new columns it is not worth solving well
+_WHOLE = 300  # number of parameters up to which all columns are in the working set,
+_WHOLE_STREAM = 1_000  # and the same if each pass reads files
+_FIRST = 100  # minimum number of columns added to a working set
+_NEARLY = 0.05  # relative to the penalty: columns whose slopes are this close to it may change
+_MANY_NEW = 0.05  # fraction of new columns in a working set above which it is solved approximately
 _ROUNDS = 200
 _LEVEL = 8  # as in `glm/solver.py`
 _FEWEST = 2_048
 _ROUGH = 1e-4
-_SHARE = 1e-3  # of what a quadratic (2) has to give may be left
-_UNBALANCED = 4.0  # weight of the rows to the sum of their slopes of one sign, at least about
+_SHARE = 1e-3  # fraction of the decrease of (2) that may remain
+_UNBALANCED = 4.0  # approximate minimum ratio of the weight of the rows to the sum of their slopes of one sign
 _ARMIJO = 1e-3
-_NEAR = 1e-14  # change of the parameters by rounding that the gap may just as well be computed after
+_NEAR = 1e-14  # change of the parameters small enough that the gap may be computed after it
 _HALVINGS = 40
-_CHORD = 1e-4  # promised share of the objective below which the Hessian is not computed anew
-_LEAST = {"float64": 2e-15, "float32": 2e-9}  # gap below which nothing is left but rounding, as a share of P
+_CHORD = 1e-4  # predicted relative decrease of the objective below which the Hessian is not recomputed
+_LEAST = {"float64": 2e-15, "float32": 2e-9}  # gap, relative to P, below which only rounding remains
 _NOISE = {"float64": 1e-13, "float32": 1e-7}
 
 
@@ -84,7 +84,7 @@ def _gap(objective: Objective, at: Point) -> float:
     loss = sums.value
     gap = problem.regulariser.gap(v, g, lambda t: (1 - t) * loss)[0]
     if problem.intercept:
-        # To balance slopes that do not yet sum to 0 costs about such a share of the losses.
+        # Balancing slopes that do not sum to 0 costs about this fraction of the losses.
         rest = at.here.gradient.reshape(problem.outputs, objective.p)[:, 0]
         gap += _UNBALANCED * float(np.abs(rest).sum()) / sums.weight * loss
     return gap
@@ -163,7 +163,7 @@ class _Descent:
         return None
 
     def _proposed(self, enough: float) -> tuple[Array, float, float]:
-        """Return the step to the minimiser of (2), the decrease it promises, and the remaining decrease."""
+        """Return the step to the minimiser of (2), its predicted decrease, and the remaining decrease."""
         objective, gap = self.objective, _gap(self.objective, self.at)
         convex = objective.problem.loss.convex
         if convex and (gap <= enough or self.goal.steps >= self.goal.max_steps):
@@ -216,7 +216,7 @@ def _selected(columns: Columns, block: Array) -> Array:
 
 
 def restricted(run: Run, columns: Columns) -> Run:
-    """A run over the same rows with some of the columns, which are copied if the rows are sparse."""
+    """Return a run over the same rows with some of the columns, which are copied if the rows are sparse."""
     from summula.core.estimator.run import Run
 
     source = run.source
@@ -232,7 +232,7 @@ def restricted(run: Run, columns: Columns) -> Run:
 
 
 def _on(full: Objective, columns: Columns, moving: NDArray[np.bool_]) -> Objective:
-    """J on some of the columns; those of their slopes that are not `moving` may stay as they are."""
+    """Return J on some of the columns; slopes that are not `moving` may be held fixed."""
     if isinstance(full, HeldColumns):
         return full.on(columns, moving)
     return Objective(restricted(full.run, columns), full.problem._replace(family=None), full.origin[columns])
@@ -265,7 +265,7 @@ def _by_columns(full: Objective, x: Array, goal: Goal) -> Solution:
         columns, new = _renewed_set(columns, np.asarray(V.any(axis=0)), wrong.max(axis=0))
         part = _on(full, columns, ((V != 0) | (wrong > -_NEARLY * problem.l1))[:, columns])
         inside = np.hstack([theta[:, : full.first], V[:, columns]]).ravel()
-        # While the set still grows one step will do, and later a rough answer.
+        # While the set grows one step suffices, and later an approximate solution.
         share = max(enough / 2, 0.05 * gap if new else 0.0) / abs(at.value)
         most = goal.steps + 1 if new > _MANY_NEW * len(columns) else steps
         mine = replace(goal, tolerance=share, max_steps=min(most, steps), on_step=None)
@@ -279,7 +279,7 @@ def _by_columns(full: Objective, x: Array, goal: Goal) -> Solution:
 
 
 def _renewed_set(columns: Columns, used: NDArray[np.bool_], wrong: Array) -> tuple[Columns, int]:
-    """The columns in use and the worst violators, at most as many as are in use; how many are new."""
+    """Return the columns in use and the worst violators (at most as many again), and the number of new columns."""
     here = np.flatnonzero(used)
     new = np.flatnonzero(~used & (wrong > 0))
     capacity = max(_FIRST, len(here))
@@ -291,7 +291,7 @@ def _renewed_set(columns: Columns, used: NDArray[np.bool_], wrong: Array) -> tup
     return chosen, len(np.setdiff1d(chosen, columns))
 
 
-# ------------------------------------------------------------------------------------------------------------ the whole
+# --------------------------------------------------------------------------------------------------------------- solver
 
 
 def solve_l1(
@@ -302,8 +302,8 @@ def solve_l1(
 ) -> GlmFit:
     """Minimise (1) on the rows of a run.
 
-    `offer` is given a function that returns the fit so far, at each point that a later pass would improve; `start` are
-    intercepts and slopes to begin with.
+    `offer` is called with a function that returns the fit so far, at each intermediate point; `start` are initial
+    intercepts and slopes.
     """
     run.keep_rows()
     source = run.source
@@ -323,7 +323,7 @@ def solve_l1(
         return now.stop
 
     name = source.dtype.name
-    # With an L2 penalty the gap is a square, without it is not.
+    # With an L2 penalty the gap is quadratic in the error, without one it is linear.
     least = _LEAST[name] ** (1.4 if problem.penalty > 0 else 1.0)
     goal = Goal(problem.tolerance, problem.max_steps, least, _NOISE[name], on_step)
     solution = descend(objective, x, goal) if whole else _by_columns(objective, x, goal)
@@ -354,7 +354,7 @@ def _certified(run: Run, problem: GlmProblem, objective: Objective, solution: So
 
 
 def at_once(run: Run, problem: GlmProblem) -> bool:
-    """Whether all columns are in one working set."""
+    """Return whether all columns are in one working set."""
     parameters = problem.outputs * (int(problem.intercept) + run.source.n_features)
     return parameters <= (_WHOLE_STREAM if run.source.streams else _WHOLE)
 
@@ -377,7 +377,7 @@ def _started(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
 
 
 def _constant(run: Run, problem: GlmProblem, rows: int) -> Array:
-    """No slopes, and intercepts that fit the mean, or the classes."""
+    """Return zero slopes, and intercepts that fit the mean or the class proportions."""
     x = first_guess(run, problem, min(rows, 65_536))
     if problem.outputs > 1 and problem.intercept and problem.max_steps:
         totals = run.leading(min(rows, 65_536)).sum(ClassWeights, problem.outputs).totals

@@ -2,13 +2,13 @@
 
     min  1/(2 W) sum_i w_i (y_i - x_i'v - b)^2 + alpha rho |v|_1 + alpha (1 - rho)/2 |v|^2                      (1)
 
-W is the sum of weights. The intercept is optimal for every v when columns and target are centred, so what is left is
-the quadratic of `optimize/solvers/l1_quadratic.py`. One pass over the rows gives its Gram matrix: a whole
-path of alphas then costs no further pass. Where there are more columns than a Gram matrix is good for, it is
-computed for the columns in use only (`column_quadratic.py`).
+W is the sum of weights. With centred columns and target the intercept is eliminated, and the problem is the quadratic
+of `optimize/solvers/l1_quadratic.py`. One pass over the rows gives its Gram matrix, so a whole path of alphas needs no
+further pass. With too many columns for a full Gram matrix, it is computed for the columns in use only
+(`column_quadratic.py`).
 
-A zero is certified when it is zero in every minimiser. With the gap, the slope g scaled by t to be dual feasible, and
-the length of the column, sqrt(G_jj + b),
+A coefficient is certified to be zero if it is zero in every minimiser. With the gap, the slope g scaled by t to be dual
+feasible, and the norm of the column, sqrt(G_jj + b),
 
     t |g_j - b v_j| + sqrt(2 gap (G_jj + b)) < a       implies  v_j = 0                      (gap-safe screening)  (2)
 """
@@ -51,15 +51,15 @@ __all__ = [
 Array = NDArray[Any]
 
 _EPS = float(np.finfo(np.float64).eps)
-_ROUNDINGS = 1.0  # that add up in a sum: rows are added in blocks, and errors of both signs
+_ROUNDINGS = 1.0  # effective number of roundings in a sum: rows are added in blocks, and errors have both signs
 _OFF_CENTRE = 1e2  # ratio of squares about the origin and about the mean above which centring loses digits
-_LEADING_ROWS = 256  # that tell whether columns lie far from 0
-_GRAM_COLUMNS = 2_048  # up to which the Gram matrix of rows in memory is worth computing at once
-_STREAM_COLUMNS = 10_000  # and of files, where it is the only way
+_LEADING_ROWS = 256  # rows used to determine whether columns are far from 0
+_GRAM_COLUMNS = 2_048  # number of columns up to which the Gram matrix of rows in memory is computed at once
+_STREAM_COLUMNS = 10_000  # the same for files, where no other method is available
 
 
 class Centred(NamedTuple):
-    """A quadratic of one target, and what its columns and target were centred at: an origin, and the way from there."""
+    """A quadratic of one target, and the centre of its columns and target: an origin plus a drift."""
 
     quadratic: Any
     origin_x: Array
@@ -69,12 +69,12 @@ class Centred(NamedTuple):
     squares: Array  # diagonal of G
 
     def lead(self, v: Array) -> Array:
-        """The optimal intercept for v (or for each column of v), about the origin."""
+        """Return the optimal intercept for v (or for each column of v), about the origin."""
         return np.asarray(self.drift_y - self.drift_x @ v)
 
 
 class Returned(NamedTuple):
-    """The point that is returned for a target, in float64 numbers of its dtype, and how good it is."""
+    """The point returned for a target, rounded to its dtype (stored as float64), and its suboptimality."""
 
     coef: Array
     intercept: float
@@ -83,7 +83,7 @@ class Returned(NamedTuple):
 
 
 def returned(one: Centred, solution: L1Solution, penalty: Penalty, fit_intercept: bool, dtype: Any) -> Returned:
-    """Round a solution to what is returned, and judge that: (4) of `l1_quadratic.py`, and what rounding added."""
+    """Round a solution to the returned point, and bound its gap: (4) of `l1_quadratic.py` plus rounding."""
     v, value, gap, slope = solution.v, solution.value, solution.gap, solution.slope
     if dtype != np.float64:
         v = v.astype(dtype).astype(np.float64)
@@ -102,9 +102,9 @@ def returned(one: Centred, solution: L1Solution, penalty: Penalty, fit_intercept
 def _rounding(one: Centred, v: Array, slope: Array, penalty: Penalty, unit: float) -> float:
     """Bound the effect of rounding of relative size `unit` in sums about the origin on objective and gap.
 
-    Single precision knows the objective to that precision only, and the gap says so. A slope is wrong by rounding times
-    the lengths of column and target. Where that may make the dual point too large, it makes the bound too good by as
-    much times |v|_1.
+    In single precision the objective is known to that precision only, which the gap includes. The error of a slope is
+    `unit` times the norms of column and target. If this may make the dual point infeasible, the bound is too small by
+    this error times |v|_1.
     """
     lengths = np.sqrt(one.squares + one.drift_x**2)
     target = float(np.sqrt(one.quadratic.c) + abs(one.drift_y) + lengths @ np.abs(v))
@@ -114,7 +114,7 @@ def _rounding(one: Centred, v: Array, slope: Array, penalty: Penalty, unit: floa
 
 
 def use_gram(source: Source) -> bool:
-    """Whether one Gram matrix serves: rows of files and clusters, and more rows than columns."""
+    """Return whether to use one Gram matrix: for rows of files and clusters, or more rows than columns."""
     if source.streams:
         if source.n_features > _STREAM_COLUMNS:
             raise DataError(
@@ -126,7 +126,7 @@ def use_gram(source: Source) -> bool:
 
 
 def quadratics_of(run: Run, fit_intercept: bool) -> list[Centred]:
-    """The quadratic of each target."""
+    """Return the quadratic of each target."""
     source = run.source
     if use_gram(source):
         origin = run.origin() if fit_intercept else np.zeros(source.n_features + source.n_targets)
@@ -165,7 +165,7 @@ def _overflow(*, of_target: bool) -> DataError:
 
 
 def columns_of(source: Source, fit_intercept: bool) -> tuple[Any, Array]:
-    """All rows in memory as an array or CSR matrix, and the origin that columns far from 0 were moved to."""
+    """Return all rows in memory as an array or CSR matrix, and the origin that columns far from 0 were shifted to."""
     chunk, few = source.chunk(0, source.n_rows), source.chunk(0, min(source.n_rows, _LEADING_ROWS))
     origin = far_origin(few) if fit_intercept else np.zeros(source.n_features)
     if chunk.is_sparse:
@@ -174,7 +174,7 @@ def columns_of(source: Source, fit_intercept: bool) -> tuple[Any, Array]:
 
 
 def gram_quadratic(gram: Gram, d: int, fit_intercept: bool) -> list[Centred]:
-    """The quadratics of sums of products; the targets follow the d columns."""
+    """Return the quadratics from sums of products; the targets follow the d columns."""
     products = (gram.centred() if fit_intercept else gram.products) / gram.weight
     drift = gram.total / gram.weight if fit_intercept else np.zeros(len(gram.total))
     origin = gram.origin if fit_intercept else np.zeros(len(gram.total))
@@ -193,7 +193,7 @@ def gram_quadratic(gram: Gram, d: int, fit_intercept: bool) -> list[Centred]:
 
 
 def certified_zeros(solution: L1Solution, squares: Array, penalty: Penalty) -> NDArray[np.bool_]:
-    """Columns that are zero in every minimiser, by (2)."""
+    """Return a mask of the columns whose coefficients are zero in every minimiser, by (2)."""
     slope = solution.slope - penalty.l2 * solution.v
     reach = np.sqrt(2 * max(solution.gap, 0.0) * (squares + penalty.l2))
     return penalty.surely_zero(solution.v, penalty.dual_scale(slope) * slope, reach)
@@ -213,8 +213,8 @@ def certified_zeros(solution: L1Solution, squares: Array, penalty: Penalty) -> N
 class L1Certificate(SummedCertificate):
     """Bound on the suboptimality of an L1 fit (1), summed over targets, and the certified zeros.
 
-    `coef` (n_targets, n_features), `intercept`, `alpha`, `l1_ratio`, `fit_intercept` and `positive` say which point of
-    which problem; `zeros` has the shape of `coef`.
+    `coef` (n_targets, n_features), `intercept`, `alpha`, `l1_ratio`, `fit_intercept` and `positive` define the point
+    and the problem; `zeros` has the shape of `coef`.
     """
 
     coef: Array
@@ -233,14 +233,14 @@ class L1Certificate(SummedCertificate):
         return self._judged(run)[:2]
 
     def compare(self, run: Run) -> Verification:
-        """Recompute objective and gap on the rows of a run, and compare them with what is stated."""
+        """Recompute objective and gap on the rows of a run, and compare them with the stated values."""
         primal, gap, rounding, error = self._judged(run)
         unit = self.unit * max(abs(self.primal), 1e-300)
         same = abs(primal - self.primal) <= unit + 1e-9 * abs(self.primal) + error
         return Verification(primal, gap, bool(same and gap <= 1.1 * self.gap + unit + rounding + error))
 
     def _judged(self, run: Run) -> tuple[float, float, float, float]:
-        """Objective, gap, what rounding of the sums may add to the gap, and the error of the objective by rounding."""
+        """Return objective, gap, the error of the gap by rounding of the sums, and that of the objective."""
         d, t = run.source.n_features, run.source.n_targets
         penalty = Penalty.of_ratio(self.alpha, self.l1_ratio, self.positive)
         origin = run.origin() if self.fit_intercept else np.zeros(d + t)
@@ -254,29 +254,29 @@ class L1Certificate(SummedCertificate):
         about = leads(self.coef, origin[:d], self.intercept, -origin[d:])
         primal = gap = rounding = error = 0.0
         for j in range(t):
-            # Residuals about their mean: what a better intercept would still give is part of the gap.
+            # Residuals about their mean: the decrease by optimising the intercept is part of the gap.
             g = (here.slope[:, j] - shift * here.total[j]) / here.weight
             q = (nothing.slope[:, j] - shift * nothing.total[j]) / nothing.weight
             c = float(nothing.squares[j] / nothing.weight - total[j] ** 2)
             quadratic = GramQuadratic(np.zeros((0, 0)), np.asarray(q, np.float64), c)
             v = np.asarray(self.coef[j], np.float64)
             _, slack, _ = judged(v, np.asarray(g, np.float64), quadratic, penalty)
-            # From residuals, which keep digits that the sums of squares lose in a row with most of the weight.
+            # From residuals, which are accurate even if one row has most of the weight, unlike the sums of squares.
             value = float(here.squares[j] / here.weight) / 2 + penalty.value(v)
             primal += value
             gap += slack + float(mean[j] ** 2) / 2
-            # The dual point is scaled by the worst slope, and that of the longest column has the largest rounding.
+            # The dual point is scaled by the largest slope; that of the longest column has the largest rounding error.
             worst = 8 * _EPS * float(lengths.max()) * np.sqrt(max(c, 0.0))
             rounding += worst / penalty.l1 * value if penalty.l1 else 0.0
-            # Sums about an origin from which a row with most of the weight is far lose digits when they are centred.
+            # If a row with most of the weight is far from the origin, the sums lose digits when they are centred.
             target = float(nothing.squares[j] / nothing.weight)
             rounding += ROUNDINGS * _EPS * target if target > _OFF_CENTRE * c else 0.0
-            # (8) of `least_squares/certificate.py`, and rounding of the centred sums that the stated value is from.
+            # (8) of `least_squares/certificate.py`, plus rounding of the centred sums used for the stated value.
             e = ROUNDINGS * _EPS * float(np.sqrt(target) + lengths @ np.abs(v) + abs(about[j]))
             sums = float(np.sqrt(max(c, 0.0)) + np.sqrt(np.maximum(lengths**2 - shift**2, 0.0)) @ np.abs(v))
             error += e**2 / 2 + e * float(np.sqrt(2 * value)) + ROUNDINGS * _EPS * sums**2
         if self.positive and (self.coef < 0).any():
-            gap = np.inf  # no point of the problem at all
+            gap = np.inf  # infeasible
         return primal, gap, rounding, error
 
     def _point(self, origin: Array, coef: Array, intercept: Array) -> Point:

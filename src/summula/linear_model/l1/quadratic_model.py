@@ -1,12 +1,12 @@
 """The quadratic model of a likelihood with an L1 penalty about a point: a proximal Newton step, and a gap.
 
-With slope g and Hessian H of J at x = (b, V), the model of P = J + a |V|_1 is, up to a constant,
+With gradient g and Hessian H of J at x = (b, V), the model of P = J + a |V|_1 is, up to a constant,
 
     g'(z - x) + 1/2 (z - x)'H (z - x) + a |V_z|_1                                                               (2)
 
-Intercepts carry no penalty and are eliminated: G = H_VV - H_Vb H_bb^+ H_bV is what is left of H, and (2) an L1
-quadratic in V. `step` goes to its minimiser (`optimize/solvers/l1_quadratic.py`); `gap` bounds how far x itself is
-above the minimum of (2), from a linear system and the duality gap, without solving it.
+Intercepts are not penalised and are eliminated: G = H_VV - H_Vb H_bb^+ H_bV is the Schur complement, and (2) an L1
+quadratic in V. `step` goes to its minimiser (`optimize/solvers/l1_quadratic.py`); `gap` bounds the suboptimality of x
+in (2), from a linear system and the duality gap, without solving (2).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = ["Point", "QuadraticModel", "evaluated", "local_gap", "promise_of", "s
 
 Array = NDArray[Any]
 
-_SWEPT, _MOST_SWEEPS = 1e-14, 1_000  # how exactly coordinate descent solves (2), at most
-_FACED = 1e-6  # and from where on the face of the support is solved exactly
+_SWEPT, _MOST_SWEEPS = 1e-14, 1_000  # smallest relative tolerance of coordinate descent for (2)
+_FACED = 1e-6  # tolerance below which (2) is solved exactly on the face of the support
 
 
 class Point(NamedTuple):
@@ -42,7 +42,7 @@ class QuadraticModel:
 
     def __init__(self, objective: Objective, hessian: Array) -> None:
         problem, p = objective.problem, objective.p
-        self.free = objective.free  # what the Hessian is of; the rest stays
+        self.free = objective.free  # entries included in the Hessian; the rest is fixed
         places = np.arange(problem.outputs * p)[self.free]
         self.penalty = problem.regulariser
         self.inner = np.flatnonzero(places % p == 0) if problem.intercept else np.zeros(0, np.intp)
@@ -53,14 +53,14 @@ class QuadraticModel:
         self.factor: Factor | None = None
         if problem.intercept:
             H = hessian[np.ix_(self.inner, self.inner)]
-            several = H.trace() if problem.outputs > 1 else 0.0  # all intercepts alike: softmax cannot see that
+            several = H.trace() if problem.outputs > 1 else 0.0  # softmax is invariant to a common intercept
             self.factor = Factor.of(H + several)
             self.lift = self.factor.solve(hessian[np.ix_(self.inner, self.slopes)])
             G -= hessian[np.ix_(self.slopes, self.inner)] @ self.lift
         self.G = np.ascontiguousarray((G + G.T) / 2)
 
     def _problem(self, at: Point, loss: float) -> tuple[Array, Array, Array, GramQuadratic]:
-        """V at a point, the step of the intercepts there, the slope in V, and (2) as a quadratic in V."""
+        """Return V at a point, the step of the intercepts there, the slope in V, and (2) as a quadratic in V."""
         x, g = at.x[self.free], at.here.gradient[self.free]
         v = x[self.slopes]
         shift = np.zeros(0)
@@ -68,18 +68,18 @@ class QuadraticModel:
             shift = self.factor.solve(g[self.inner])
         slope = g[self.slopes] - self.penalty.l2 * v - self.lift.T @ g[self.inner]
         Gv = self.G[:, v != 0] @ v[v != 0]
-        # The constant makes the quadratic about as large as the loss, against which its tolerance is set.
+        # The constant makes the quadratic about as large as the loss, to which its tolerance is relative.
         c = 2 * loss + max(float((Gv - 2 * slope) @ v), 0.0)
         return v, shift, slope, GramQuadratic(self.G, Gv - slope, c)
 
     def step(self, at: Point, loss: float, share: float) -> Array:
-        """The step to the minimiser of (2), up to a share of what there is to gain."""
+        """Return the step to the minimiser of (2), up to a fraction of the possible decrease."""
         v, shift, slope, quadratic = self._problem(at, loss)
         penalty = self.penalty
         tolerance = max(2 * share * judged(v, -slope, quadratic, penalty)[1] / quadratic.c, _SWEPT)
         with solving(len(v)):
             goal = minimise_l1(quadratic, penalty, start=v, tolerance=tolerance, max_sweeps=_MOST_SWEEPS).v
-            if tolerance < _FACED:  # a linear system knows more digits than sweeps
+            if tolerance < _FACED:  # a linear system is more accurate than sweeps
                 newton_on_face(self.G, quadratic.q, goal, penalty, 1)
         moved = goal - v
         part = np.empty(len(self.slopes) + len(self.inner))
@@ -117,18 +117,18 @@ class QuadraticModel:
 
 
 def slopes_of(objective: Objective, x: Array) -> Array:
-    """V of a vector of parameters, output by output."""
+    """Return V of a vector of parameters, output by output."""
     return x.reshape(objective.problem.outputs, objective.p)[:, objective.first :].ravel()
 
 
 def promise_of(objective: Objective, at: Point, step: Array) -> float:
-    """-D of (3)."""
+    """Return -D of (3)."""
     V, P = slopes_of(objective, at.x), slopes_of(objective, step)
     return -(float(at.here.gradient @ step) + objective.problem.regulariser.l1_increase(V, P))
 
 
 def evaluated(objective: Objective, x: Array, order: int) -> Point:
-    """J and P at x."""
+    """Return J and P at x."""
     here = objective(x, order)
     return Point(x, here, here.value + objective.problem.regulariser.l1_value(slopes_of(objective, x)))
 

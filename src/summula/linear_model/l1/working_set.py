@@ -2,9 +2,8 @@
 
     eta = o + b + sum of the columns in use,      slope_j = sum_i w_i s_i (x_ij - o_j)                          (1)
 
-X stays as it is. Columns are copied, less their origins, when they first come into use, so the sums of
-`glm/sums.py` on a working set touch nothing else; (1) for all columns is one product with X, and the origins are a
-correction of it.
+X is not modified. Columns are copied, minus their origins, when they are first used, so the sums of `glm/sums.py` on a
+working set access only the copies; (1) for all columns is one product with X, corrected for the origins.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ __all__ = ["HeldColumns"]
 Array = NDArray[Any]
 Columns = NDArray[np.intp]
 
-_LEADING_ROWS = 256  # that tell whether columns lie far from 0
+_LEADING_ROWS = 256  # rows used to determine whether columns are far from 0
 
 
 class HeldColumns(Objective):
-    """J on dense rows in memory; `on` gives it on some of the columns."""
+    """J on dense rows in memory; `on` restricts it to some of the columns."""
 
     def __init__(self, run: Run, problem: GlmProblem, origin: Array) -> None:
         super().__init__(run, problem, origin)
         chunk = run.source.chunk(0, run.source.n_rows)
         self.chunk, self.weight = weighted_rows(chunk, problem.class_weight)
-        # Columns far from 0 are moved near it: a product with them would lose the digits that count.
+        # Columns far from 0 are shifted: a product with them would lose significant digits.
         few = self.chunk.take(slice(0, _LEADING_ROWS))
         self.moved = far_origin(few) if problem.intercept else np.zeros(len(origin))
         X = self.chunk.block(np.float64, self.moved) if self.moved.any() else self.chunk.X
@@ -49,28 +48,28 @@ class HeldColumns(Objective):
         self._held: Array = empty_block(0, len(self.X), self.X.dtype).T
 
     def on(self, columns: Columns, moving: NDArray[np.bool_]) -> FewColumns:
-        """J on some of the columns; of several outputs only the slopes that are `moving`, (K, columns), may."""
+        """Return J on some of the columns; with several outputs, only the slopes `moving`, (K, columns), may change."""
         return FewColumns(self, columns, moving)
 
     def block(self, columns: Columns) -> Array:
-        """Some columns less their origins, after one of ones for the intercept."""
+        """Return some columns minus their origins, after a column of ones for the intercept."""
         new = columns[self._place[columns] < 0]
         if len(new):
             k = self._held.shape[1]
             self._place[new] = np.arange(k, k + len(new))
-            held = empty_block(k + len(new), len(self.X), self.X.dtype).T  # columns one after the other
+            held = empty_block(k + len(new), len(self.X), self.X.dtype).T  # contiguous columns
             held[:, :k] = self._held
             np.subtract(self.X[:, new], (self.origin - self.moved)[new].astype(self.X.dtype), out=held[:, k:])
             self._held = held
         n, width = len(self.X), self.first + len(columns)
-        by_column = self.problem.outputs == 1  # (softmax goes row by row)
+        by_column = self.problem.outputs == 1  # (softmax is computed row by row)
         block = empty_block(width, n, self.X.dtype).T if by_column else empty_block(n, width, self.X.dtype)
         block[:, : self.first] = 1.0
         block[:, self.first :] = self._held[:, self._place[columns]]
         return block
 
     def sum(self, x: Array, order: int) -> Slopes:
-        """Value and slope at x, whose columns in use are held; there is no Hessian of all columns."""
+        """Return value and slope at x, whose nonzero columns are copied; no Hessian of all columns is available."""
         theta = self.theta(x)
         used = np.flatnonzero(theta[self.first :].any(axis=1))
         few = np.concatenate([theta[: self.first], theta[self.first :][used]])
@@ -81,19 +80,19 @@ class HeldColumns(Objective):
         gradient = np.empty_like(theta)
         total = slope.sum(axis=0)
         gradient[: self.first] = total
-        for k in range(slope.shape[1]):  # a product with a vector reads X at the speed of memory
+        for k in range(slope.shape[1]):  # a matrix-vector product is limited by memory bandwidth
             gradient[self.first :, k] = transposed_product(self.X, slope[:, k])
             gradient[self.first :, k] -= (self.origin - self.moved) * total[k]
         return Slopes(value, gradient, None, inner_of(curvature), np.zeros(0), self.total_weight)
 
     @functools.cached_property
     def target(self) -> Array:
-        """The target."""
+        """Return the target."""
         return self.chunk.target
 
     @property
     def total_weight(self) -> float:
-        """The sum of weights."""
+        """Return the sum of weights."""
         return float(len(self.chunk) if self.weight is None else self.weight.sum())
 
 
@@ -109,13 +108,13 @@ class FewColumns(Objective):
             self.free = np.flatnonzero(np.hstack([intercepts, moving]))
 
     def sum(self, x: Array, order: int) -> Slopes:
-        """The sums at x."""
+        """Return the sums at x."""
         whole, point = self.whole, self.at(x, order)
         some = self.problem.outputs > 1
         with np.errstate(over="ignore", invalid="ignore"):
             eta = predictor(whole, self.held, point.theta)
             value, slope, curvature = derivatives_at(point, whole.target, eta, whole.weight)
-            # (A Hessian scales the block in place; its columns follow each other.)
+            # (A Hessian scales the block in place; its columns are contiguous.)
             block = _copied(self.held) if order == 2 and not some else self.held
             first = point._replace(order=1) if some else point
             gradient, hessian, largest = dense_sums(block, slope, curvature, first)
@@ -124,7 +123,7 @@ class FewColumns(Objective):
         return Slopes(value, gradient, hessian, inner_of(curvature), largest, whole.total_weight)
 
     def _hessian(self, w: Array, p: Array) -> Array:
-        """Sum of w (diag(p) - p p') (x) z z', for the parameters that move."""
+        """Return the sum of w (diag(p) - p p') (x) z z', for the parameters that may change."""
         output, column = np.divmod(self.free, self.p)
         wide = np.sqrt(w)[:, None] * p
         wide = np.asarray(wide[:, output] * self.held[:, column], self.held.dtype)
@@ -138,14 +137,14 @@ class FewColumns(Objective):
 
 
 def _copied(block: Array) -> Array:
-    """A copy whose columns follow each other, aligned."""
+    """Return an aligned copy in Fortran order."""
     copy = empty_block(block.shape[1], len(block), block.dtype).T
     copy[...] = block
     return copy
 
 
 def predictor(whole: HeldColumns, block: Array, theta: Array) -> Array:
-    """eta of all rows."""
+    """Return eta of all rows."""
     eta = product(block, theta.astype(block.dtype)).astype(np.float64, copy=False)
     offset = whole.chunk.offset
     return eta if offset is None else eta + offset[:, None]

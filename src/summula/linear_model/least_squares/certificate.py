@@ -5,12 +5,12 @@ At the stated point (v, b) the objective is computed from residuals. Lower bound
 
     P(v) - min P <= ||g||^2 / alpha                                                     (alpha > 0, P strongly convex)
 
-and P(v) - min P <= P(v), as P is never negative. Rounding changes a residual by at most eps times what it is the sum
-of, so that the root of the weighted squares of all changes by at most
+and P(v) - min P <= P(v), as P is never negative. Rounding changes a residual by at most eps times the sum of the
+magnitudes of its terms, so that the root of the weighted sum of squares changes by at most
 
     e = c eps (||y - o||_w + sum_j |v_j| ||x_j - o_j||_w + W^(1/2) |lead|),      |P' - P| <= e^2 + 2 e P^(1/2)       (8)
 
-which matters where a few rows have nearly all of the weight: they are fitted up to rounding.
+which matters if a few rows have nearly all of the weight: they are fitted up to rounding.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def judged_point(run: Run, problem: Problem, coef: Array, intercept: Array) -> J
 
 
 def _factor_gap(run: Run, problem: Problem, residuals: Residuals, origin: Array, coef: Array) -> tuple[float, Array]:
-    """Return the gap, and the norms of what residuals are sums of, one per target."""
+    """Return the gap, and the norms of the terms of the residuals, one per target."""
     d, first = run.source.n_features, int(problem.fit_intercept)
     factor = run.sum(TriangularFactor, (origin, problem.fit_intercept))
     with solving(d):

@@ -1,11 +1,11 @@
-"""Variances of least squares where rows depend on each other: within groups, or from one row to the next.
+"""Covariances of least squares for dependent rows: within groups (cluster-robust), or over time (HAC).
 
 With the scores s_i = w_i r_i u_i of the rows in orthonormal coordinates (`inference`), K of Cov = T K T' is
 
     cluster   K = c sum over groups of t t',   t = sum of s_i in the group,   c = G/(G - 1) (N - 1)/(N - p)     (1)
     HAC       K = S_0 + sum_l (1 - l/(L + 1)) (S_l + S_l'),   S_l = sum_i s_i s_{i-l}',   l = 1, ..., L         (2)
 
-(2) takes rows in their order, as those of a time series; L is floor(4 (n/100)^(2/9)) unless it is given.
+(2) uses the order of the rows, as in a time series; L is floor(4 (n/100)^(2/9)) by default.
 References: Liang and Zeger (1986); Newey and West (1987, 1994); Greene, Econometric Analysis, section 20.5.
 """
 
@@ -43,7 +43,7 @@ def default_lags(n_rows: int) -> int:
 
 
 def coordinates_of(chunk: Chunk, fit: Fit, intercept: bool) -> tuple[Array, Array]:
-    """The orthonormal coordinates u of the rows of a chunk, and their residuals, one column per target."""
+    """Return the orthonormal coordinates u of the rows of a chunk, and their residuals, one column per target."""
     assert chunk.y is not None
     assert fit.half_inverse is not None
     X = chunk.block(np.float64, fit.mean_x)
@@ -55,7 +55,7 @@ def coordinates_of(chunk: Chunk, fit: Fit, intercept: bool) -> tuple[Array, Arra
 
 
 def scores_of(chunk: Chunk, given: Scores) -> tuple[Array, Array]:
-    """The scores s_i, shape (n, targets * terms), and the weighted sums of squared residuals."""
+    """Return the scores s_i, shape (n, targets * terms), and the weighted sums of squared residuals."""
     u, residual = coordinates_of(chunk, given.fit, given.intercept)
     w = chunk.weights
     scores = np.concatenate([u * (w * column)[:, None] for column in residual.T], axis=1)
@@ -78,13 +78,13 @@ class GroupMeat(Sum):
         return cls(GroupTotals(keys, np.asarray(members @ scores)), squares)
 
     def is_finite(self) -> bool:
-        """Whether no total holds NaN or infinities."""
+        """Return whether all totals are finite."""
         return bool(np.isfinite(self.totals.totals).all())
 
 
 @dataclass(frozen=True)
 class SeriesMeat(Sum):
-    """Products of scores at each lag; the first and last of them, which are paired with those of the rows beside.
+    """Products of scores at each lag, and the first and last scores, to be paired with those of adjacent rows.
 
     Attributes
     ----------
@@ -109,11 +109,11 @@ class SeriesMeat(Sum):
         return cls(products, scores[:L], scores[max(n - L, 0) :], squares)
 
     def merge(self, other: Self) -> Self:
-        """The products of these rows and the ones that follow them."""
+        """Return the products of these rows and those that follow them."""
         products = self.products + other.products
         t, h = self.last, other.first
         for lag in range(1, len(products)):
-            after = np.arange(max(0, lag - len(t)), min(lag, len(h)))  # places in h of rows whose partner is in t
+            after = np.arange(max(0, lag - len(t)), min(lag, len(h)))  # indices in h of rows whose partner is in t
             if len(after):
                 products[lag] += h[after].T @ t[len(t) + after - lag]
         L = len(products) - 1
@@ -131,6 +131,6 @@ class SeriesMeat(Sum):
 
 
 def blocks_of_targets(matrix: Array, n_targets: int) -> list[Any]:
-    """The diagonal blocks, one per target."""
+    """Return the diagonal blocks, one per target."""
     p = len(matrix) // n_targets
     return [matrix[j * p : (j + 1) * p, j * p : (j + 1) * p] for j in range(n_targets)]

@@ -23,13 +23,13 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class GroupTotals:
-    """Totals of groups of rows by the numbers of the groups, sorted."""
+    """Totals of groups of rows, sorted by group number."""
 
     groups: Array
     totals: Array
 
     def merge(self, other: Self) -> Self:
-        """The totals of both sets of rows."""
+        """Return the totals of the union of two sets of rows."""
         groups = np.union1d(self.groups, other.groups)
         totals = np.zeros((len(groups), self.totals.shape[1]))
         totals[np.searchsorted(groups, self.groups)] = self.totals

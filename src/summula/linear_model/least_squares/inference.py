@@ -143,7 +143,7 @@ def summarise(
         B = basis if intercept else basis[1:, 1:]
         T, beta = (np.asarray(B @ part.astype(B.dtype), dtype=np.float64) for part in (T, beta))
     K, groups = _middle(fit, intercept, options, N, df, run)
-    df_t = df if groups is None else groups - 1  # what is independent are the groups
+    df_t = df if groups is None else groups - 1  # the independent units are the groups
     error = np.stack([standard_errors(T, k, sigma) for k, sigma in zip(K, _sigma(fit, df), strict=True)], axis=1)
     if df <= 0:
         error = np.full_like(error, np.nan)
@@ -225,7 +225,7 @@ def _middle(
     if cov == "cluster":
         G, totals = len(found.totals.groups), found.totals.totals
         if G < 2:
-            raise DataError(f'cov="cluster" needs rows of at least 2 groups; groups names {G}.')
+            raise DataError(f'cov="cluster" needs at least 2 groups; got {G}.')
         return blocks_of_targets(G / (G - 1) * (N - 1) / df * (totals.T @ totals), len(fit.rss)), G
     return list(found.meat * (N / df if cov == "HC1" else 1.0)), None
 

@@ -288,10 +288,10 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         if (cov == "cluster") != (groups is not None):
             raise ParameterError('Grouped standard errors need both: summary(cov="cluster", groups=...).')
         if lags is not None and (cov != "HAC" or lags < 0):
-            raise ParameterError(f'lags={lags!r}: give a number of rows from 0 on, with cov="HAC".')
+            raise ParameterError(f'lags={lags!r} is invalid: pass a non-negative int (or None), with cov="HAC".')
         self._refuse_summary()
         if cov == "HAC" and self._given.weighted and weights == "frequency":
-            raise ParameterError('cov="HAC" takes rows in order, so weights are no repetitions: weights="precision".')
+            raise ParameterError('cov="HAC" uses the order of the rows: pass weights="precision".')
         run = None if cov == "classical" else self._training_run(X, y, sample_weight, cov, groups)
         return summarise(
             self._fit,
@@ -353,16 +353,16 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         return Run(self, self._fitted_columns(source), quiet=True)
 
     def _fitted_columns(self, source: Source) -> Source:
-        """The columns that coefficients belong to, of rows as users give them."""
+        """Return the source with the columns of the coefficients, from a source of the original columns."""
         return source
 
 
 def _check_targets(names: tuple[str, ...] | None, n: int, others: tuple[str, ...] | None, m: int) -> None:
     """Raise if rows to be added have other targets."""
     if n != m:
-        raise DataError(f"The model has {n} target{'s' if n > 1 else ''} but the other rows have {m}.")
+        raise DataError(f"The model has {n} target{'s' if n > 1 else ''} but the new rows have {m}.")
     if names is not None and others is not None and names != others:
-        raise DataError(f"The model has the targets {', '.join(names)} but the other rows have {', '.join(others)}.")
+        raise DataError(f"The model has the targets {', '.join(names)} but the new rows have {', '.join(others)}.")
 
 
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

@@ -32,9 +32,9 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_SINGULAR = 1e7  # condition number above which the sums give no more than two digits
-_CENTRED = 8 * _EPS  # share of a sum of squares that centring leaves of a constant column
-_SUBTRACTED = 64 * _EPS  # ... and that subtraction leaves: rounding errors of two different sums of thousands of terms
+_SINGULAR = 1e7  # condition number above which the solution from the sums has at most two digits
+_CENTRED = 8 * _EPS  # fraction of the sum of squares of a constant column that remains after centring
+_SUBTRACTED = 64 * _EPS  # ... and after subtraction: rounding errors of two different sums of thousands of terms
 
 
 def well_centred(run: Run, problem: Problem, gram: Gram) -> Gram:
@@ -169,7 +169,7 @@ def _from_eigenvalues(gram: Gram, problem: Problem, d: int, squares: Array) -> t
 
 
 def _spread(rows: Array, alive: NDArray[np.bool_]) -> Array:
-    """Return the rows of varying columns, and zeros for the others."""
+    """Return the rows of varying columns, and zeros for constant ones."""
     if alive.all():
         return rows
     whole = np.zeros((len(alive), rows.shape[1]))
@@ -185,17 +185,17 @@ class ScaledCholesky(NamedTuple):
     kappa: float
 
     def solve(self, b: Array) -> Array:
-        """(S + alpha I)^-1 b."""
+        """Return (S + alpha I)^-1 b."""
         z, _ = linalg.lapack.dpotrs(self.U, b / self.scale[:, None])
         return np.asarray(z / self.scale[:, None])
 
     def half_inverse(self) -> Array:
-        """F with F F' = (S + alpha I)^-1."""
-        inverse, _ = linalg.lapack.dtrtri(self.U)  # the zeros below the diagonal of U stay
+        """Return F with F F' = (S + alpha I)^-1."""
+        inverse, _ = linalg.lapack.dtrtri(self.U)  # the zeros below the diagonal of U are preserved
         return np.asarray(inverse / self.scale[:, None])
 
     def nonnegative(self, b: Array) -> Array:
-        """The minimum among v >= 0."""
+        """Return the minimiser over v >= 0."""
         right = linalg.solve_triangular(self.U, b / self.scale[:, None], trans="T", check_finite=False)
         return nonnegative_least_squares(self.U, right) / self.scale[:, None]
 

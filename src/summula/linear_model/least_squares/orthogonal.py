@@ -125,12 +125,12 @@ class FactorAnswer(NamedTuple):
         return max(float(np.sqrt((scaled**2).sum())), 1.0)
 
     def apply_inverse(self, g: Array) -> Array:
-        """H^+ g."""
+        """Return H^+ g."""
         inside = self.half_inverse @ (self.half_inverse.T @ g)
         return inside if self.span is None else inside + (g - self.span @ (self.span.T @ g)) / self.alpha
 
     def moves(self, term: Array) -> bool:
-        """Whether term'v differs between equivalent solutions v."""
+        """Return whether term'v differs between equivalent solutions v."""
         if self.null is None:
             return True
         return bool((np.abs(term @ self.null) > _NOTHING * (np.abs(term) @ np.abs(self.null))).any())

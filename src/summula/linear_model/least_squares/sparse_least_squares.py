@@ -73,7 +73,7 @@ class ColumnSums(Sum):
 
 @dataclass(frozen=True)
 class NormalProduct(Sum):
-    """X'W X v."""
+    """The product X'W X v."""
 
     value: Array
 
@@ -134,7 +134,7 @@ class _Solver:
     origin: Array
 
     def product(self, v: Array, alpha: float) -> Array:
-        """H v of equation (1)."""
+        """Return H v of equation (1)."""
         raw = self.run.sum(NormalProduct, (self.origin[: len(v)], v), "product").value
         return raw - self.weight * self.mean * float(self.mean @ v) + alpha * v
 
@@ -148,7 +148,7 @@ class _Solver:
         return np.where(positive, diagonal, 1.0)
 
     def tolerance(self) -> float:
-        """Relative gradient at which to stop: 1e-10 at the default `tol`, in proportion otherwise."""
+        """Return the relative gradient at which to stop, proportional to `tol`: 1e-10 at its default."""
         default = 1e-4 if self.problem.alpha.any() or hasattr(self.run.estimator, "alpha") else 1e-6
         return max(1e-10 * float(getattr(self.run.estimator, "tol", default)) / default, 1e-14)
 
@@ -212,7 +212,7 @@ class _Solver:
         return step
 
     def _judged(self, fit: Fit) -> tuple[Fit, Array]:
-        """Residual sum of squares, gradient and gap at a point, from its residuals."""
+        """Return residual sum of squares, gradient and gap at a point, from its residuals."""
         residuals = residual_pass(self.run, fit)
         centre = residuals.total**2 / residuals.weight if self.problem.fit_intercept else 0.0
         slope = centred_slope(residuals, self.mean, self.problem) - self.problem.alpha * fit.coef
@@ -220,7 +220,7 @@ class _Solver:
         return replace(fit, rss=np.asarray(residuals.squares - centre), gap=gap), slope
 
     def nonnegative(self, right: Array) -> Fit:
-        """L-BFGS-B on v >= 0 for each target, in scaled columns."""
+        """Minimise over v >= 0 by L-BFGS-B for each target, in scaled columns."""
         from scipy.optimize import minimize
 
         coef, steps = np.zeros_like(right), 0

@@ -1,7 +1,7 @@
 """Certificate of support vector machines: primal minus dual, recomputed from the rows by `verify`.
 
-Every beta within its bounds (and with the right sum) is a point of the dual of `solver.py`, and every f a point of the
-primal, so the best objective lies between the two. One-vs-one classifiers add up the objectives of all pairs.
+Every beta within its bounds (and with the required sum) is feasible in the dual of `solver.py`, and every f in the
+primal, so the optimal value lies between the two. One-vs-one classifiers sum the objectives of all pairs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ROUNDINGS = 16.0  # upper bound on the number of roundings in a score, which is
     class_weight=schema.Array("float64", "n_weights", low=0.0),
 )
 class MachineTask(NamedTuple):
-    """Kind of problem, classes (SVC), numbers (SVR) or one class, and its parameters."""
+    """Kind of problem (classification, regression, one class) and its parameters."""
 
     kind: str
     C: float
@@ -60,9 +60,9 @@ class MachineTask(NamedTuple):
     coef=schema.Array("float64", "n_columns") | None,
 )
 class Machine(NamedTuple):
-    """One solved problem: the rows with beta other than 0 by their numbers in the data, beta, and the intercept.
+    """One solved problem: the row numbers of the support vectors, their beta, and the intercept.
 
-    With a linear kernel, `coef` may be weights of columns that are more accurate than those that beta gives.
+    With a linear kernel, `coef` may hold weights of the columns that are more accurate than those computed from beta.
     """
 
     support: Array
@@ -72,13 +72,13 @@ class Machine(NamedTuple):
 
 
 def tasks_of(task: MachineTask) -> Iterator[tuple[int, int]]:
-    """The pairs of classes (first, second) that are separated; a single pair (0, 1) where there are no classes."""
+    """Return the pairs of classes (first, second); a single pair (0, 1) without classes."""
     K = max(len(task.class_weight), 2)
     return ((i, j) for i in range(K) for j in range(i + 1, K))
 
 
 def rows_of_pair(task: MachineTask, pair: tuple[int, int], y: Array | None, weight: Array) -> Index:
-    """The rows with a weight that a problem is about."""
+    """Return the rows of a problem, those with positive weight."""
     if task.kind != "classes":
         return np.flatnonzero(weight > 0)
     assert y is not None
@@ -86,7 +86,7 @@ def rows_of_pair(task: MachineTask, pair: tuple[int, int], y: Array | None, weig
 
 
 def problem_of(task: MachineTask, pair: tuple[int, int], y: Array | None, weight: Array) -> DualProblem:
-    """The dual of some rows: targets (or codes of classes) and weights are theirs."""
+    """Return the dual of some rows, given their targets (or class codes) and weights."""
     n = len(weight)
     if task.kind == "one class":
         return DualProblem(
@@ -98,7 +98,7 @@ def problem_of(task: MachineTask, pair: tuple[int, int], y: Array | None, weight
         q = np.concatenate([task.epsilon - y, -task.epsilon - y])
         zero = np.zeros(n)
         return DualProblem(q, np.append(zero, -high), np.append(high, zero), row, 0.0, task.intercept)
-    # Two classes: positive is the second one. Of several pairs: positive is the first (as libsvm has it).
+    # With two classes, the second is positive; with several pairs, the first of each is (as in libsvm).
     positive = pair[1] if len(task.class_weight) == 2 else pair[0]
     sign = np.where(y == positive, 1.0, -1.0)
     most = weight * task.class_weight[y.astype(np.intp)]
@@ -109,7 +109,7 @@ def problem_of(task: MachineTask, pair: tuple[int, int], y: Array | None, weight
 
 
 def rounding_of(problem: DualProblem, beta: Array, largest: float) -> float:
-    """Return how far rounding may move the objectives of beta, for a kernel matrix with this largest diagonal value.
+    """Bound the rounding error of the objectives of beta, for a kernel matrix with this largest diagonal value.
 
     No |k(x, z)| is larger.
     """
@@ -119,7 +119,7 @@ def rounding_of(problem: DualProblem, beta: Array, largest: float) -> float:
 
 
 class Recomputed(NamedTuple):
-    """Objectives of stated machines, whether they keep the bounds, and the error of the objectives by rounding.
+    """Objectives of stated machines, whether they are feasible, and the rounding error of the objectives.
 
     With costs of 1e10, scores are sums of terms of that size, and their last digits are multiplied by the costs.
     """
@@ -130,7 +130,7 @@ class Recomputed(NamedTuple):
     rounding: float
 
     def plus(self, other: Recomputed) -> Recomputed:
-        """Return the sums for two machines."""
+        """Return the sums over two machines."""
         return Recomputed(
             self.primal + other.primal,
             self.dual + other.dual,
@@ -156,7 +156,7 @@ class SupportCertificate(Certificate):
     Attributes
     ----------
     kind : {"global", "stationary"}
-        "stationary" if the kernel was found not to be positive semidefinite: then no bound holds.
+        "stationary" if the kernel was found not to be positive semidefinite, in which case no bound holds.
     primal, gap : float
     """
 
@@ -167,7 +167,7 @@ class SupportCertificate(Certificate):
     unit: float
 
     def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
-        """Recompute primal and dual from the data, without the solver; false also where beta breaks its bounds."""
+        """Recompute primal and dual from the data, without the solver; False if beta violates its bounds, too."""
         labels = None if self.classes is None else Labels("the certificate", self.classes)
         needs_y = self.task.kind != "one class"
         source = as_source(Unnamed(), X, y if needs_y else None, sample_weight, needs_y=needs_y, labels=labels)

@@ -1,16 +1,17 @@
-"""The dual solved through weights of features, where steps of pairs would take too long.
+"""Primal solution in explicit features, for problems on which sequential minimal optimisation is too slow.
 
 Large C and columns of very different scales make the dual so ill-conditioned that sequential minimal optimisation
-creeps, and beta, in double precision, no longer tells w = sum_i beta_i x_i: a small difference of large sums. The
+converges slowly, and w = sum_i beta_i x_i, a small difference of large sums, is inaccurate in double precision. The
 interior-point method of `linear/interior_point.py` minimises the primal
 
     1/2 ||w||^2 + sum_i C_i l(y_i, w'x_i + b)                                                                   (1)
 
-in some 10 to 25 steps, whatever the scales. Its multipliers are beta; scaled so that their sum is exactly right they
-are a point of the dual, so that the objective of (w, b) is bounded as always. The machine keeps w beside beta.
+in about 10 to 25 steps, independent of the scales. Its multipliers are beta; rescaled to satisfy the sum constraint
+exactly they are dual feasible and give the usual bound on the objective of (w, b). The machine stores w as well as
+beta.
 
-Other kernels have features as well. A pivoted Cholesky factor K = L L' has one row of them per row of the data, and as
-many columns as K has rank: few for polynomials, and never more than rows. (1) with the rows of L is the same problem;
+Other kernels have features, too. A pivoted Cholesky factor K = L L' has one row of features per row of the data, and
+rank(K) columns: few for polynomials, and at most the number of rows. (1) with the rows of L is the same problem;
 objective and gap of its beta are those of K itself.
 
 Fine and Scheinberg (2001), Efficient SVM training using low-rank kernel representations.
@@ -42,27 +43,27 @@ __all__ = ["can_be_direct", "can_be_factored", "solve_by_factor", "solve_directl
 Array = NDArray[Any]
 
 _MOST_STEPS = 100
-_GAP = 1e-6  # of the objective: convergence
-_ACCURATE = 1e-10  # the same where weights follow from beta
+_GAP = 1e-6  # relative to the objective: convergence
+_ACCURATE = 1e-10  # the same if weights are computed from beta
 _MOST_RANK = 1_024
 _MOST_VALUES = 2**21  # of a factor
-_RESIDUAL = 1e-15  # of the largest diagonal: what is left of a factored matrix is rounding
+_RESIDUAL = 1e-15  # relative to the largest diagonal: a smaller remainder of a factored matrix is rounding
 
 
 def can_be_direct(task: MachineTask, kernel: Kernel | None, rows: Any) -> bool:
-    """Whether (1) applies: a linear kernel of few columns, classes or numbers, a finite C."""
+    """Return whether (1) applies: SVC or SVR with a linear kernel, few columns and a finite C."""
     possible = isinstance(kernel, Linear) and task.kind != "one class" and bool(np.isfinite(task.C))
     return possible and int(rows.X.shape[1]) <= MOST_COLUMNS
 
 
 def can_be_factored(task: MachineTask, K: KernelMatrix) -> bool:
-    """Whether a factor of K is worth trying: classes or numbers, a finite C, not too many rows, double precision."""
+    """Return whether to try a factor of K: SVC or SVR, a finite C, not too many rows, double precision."""
     possible = task.kind != "one class" and bool(np.isfinite(task.C)) and 2 * K.n <= _MOST_VALUES
     return possible and (not isinstance(K, CachedKernel) or K.rows.dtype == np.float64)
 
 
 def factor_of(K: KernelMatrix) -> Array | None:
-    """L with K = L L' by Cholesky's method, the row with the largest rest first; None where the rank is too large."""
+    """Return L with K = L L' by pivoted Cholesky factorisation; None if the rank is too large."""
     rest, most = K.diagonal(), min(_MOST_RANK, _MOST_VALUES // K.n, K.n)
     least = _RESIDUAL * float(rest.max(initial=0.0))
     L = np.zeros((K.n, most))
@@ -86,12 +87,12 @@ def solve_by_factor(
     tolerance: float,
     on_step: Callable[[], bool],
 ) -> DualPoint:
-    """Solve the problem through (1) with features of a factor of K; the point so far where that is better."""
+    """Solve (1) with features from a factor of K; return the better of its point and the current one."""
     with one_blas_thread():  # the bits of products may depend on the number of threads
         L = factor_of(K)
     if L is None:
         return so_far
-    # (Weights follow from beta alone here, so beta itself has to be accurate, not only its objective.)
+    # (Weights are computed from beta here, so beta itself has to be accurate, not only its objective.)
     _, b, beta = _interior_point(task, aligned(L), problem, min(1e-6 * tolerance, _ACCURATE), on_step)
     whole = np.bincount(problem.row, beta, K.n)
     used = np.flatnonzero(whole)
@@ -113,7 +114,7 @@ def solve_directly(
     tolerance: float,
     on_step: Callable[[], bool],
 ) -> DualPoint:
-    """Solve the problem of these rows through (1); returns the point of smaller gap, this one or the one so far."""
+    """Solve (1) on these rows; return its point or the current one, whichever has the smaller gap."""
     coef, b, beta = _interior_point(task, X, problem, min(1e-3 * tolerance, _GAP), on_step)
     scores = np.asarray(X @ coef)
     primal, dual = solver.linear_objectives(problem, X, beta, coef, b)
@@ -136,7 +137,7 @@ def solve_directly(
 def _interior_point(
     task: MachineTask, X: Any, problem: DualProblem, tolerance: float, on_step: Callable[[], bool]
 ) -> tuple[Array, float, Array]:
-    """The weights and intercept that minimise (1), and a point of the dual."""
+    """Return the weights and intercept that minimise (1), and a dual feasible point."""
     n, is_class = X.shape[0], task.kind == "classes"
     chunk = Chunk(SparseRows(X, 0, n) if hasattr(X, "indptr") else X, None, None, 0, n, np.dtype(np.float64))
     # (SVR has two variables per row, with q = epsilon - y and q = -epsilon - y.)
@@ -155,7 +156,7 @@ def _interior_point(
 
 
 def _feasible(problem: DualProblem, beta: Array, is_class: bool) -> Array:
-    """Beta within its bounds and with the sum 0: the heavier sign is scaled down. Two variables per row for numbers."""
+    """Return beta clipped to its bounds, with sum 0: the heavier sign is scaled down. SVR has two variables per row."""
     if not is_class:
         beta = np.append(np.maximum(beta, 0.0), np.minimum(beta, 0.0))
     beta = np.clip(beta, problem.low, problem.high)

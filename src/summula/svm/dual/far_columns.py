@@ -1,12 +1,12 @@
 """Linear kernels of columns far from 0: rows about their mean, and the weights of the columns.
 
 With sum_i beta_i = 0 the dual of `solver.py` is the same for the rows x_i - o as for x_i: beta'K beta does not change,
-and all slopes f_i change by one constant, which the intercept makes up for. If columns are far from 0, the values
-x_i'x_j no longer tell rows apart; those of (x_i - o)'(x_j - o) do. The fit is then about the mean o, and keeps
+and all slopes f_i change by one constant, which the intercept absorbs. If columns are far from 0, the products x_i'x_j
+are nearly equal and lose their digits, unlike (x_i - o)'(x_j - o). The fit is then about the mean o, and stores
 
     w = sum_i beta_i (x_i - o),     b = b_o - w'o                                                               (1)
 
-beside beta. Its objective is that of w and b, as they are rounded.
+as well as beta. Its objective is that of the rounded w and b.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ __all__ = ["far_origin", "with_weights"]
 
 Array = NDArray[Any]
 
-_FAR = 1e3  # lengths of the mean of the rows, in units of their spread, from which rounding of x_i'x_j matters
+_FAR = 1e3  # norm of the mean of the rows, relative to their spread, above which rounding of x_i'x_j matters
 
 
 def far_origin(kernel: Kernel | None, task: MachineTask, X: Any, weight: Array) -> Array | None:
-    """Return the mean of dense rows with a weight if they are far from 0 and the dual does not mind; else None."""
+    """Return the mean of the weighted dense rows if they are far from 0 and the dual is shift-invariant, else None."""
     if not isinstance(kernel, Linear) or not task.intercept or task.kind == "one class" or hasattr(X, "indptr"):
         return None
     rows = X if weight.all() else X[weight > 0]
@@ -48,7 +48,7 @@ def far_origin(kernel: Kernel | None, task: MachineTask, X: Any, weight: Array) 
 
 
 def with_weights(point: DualPoint, problem: DualProblem, X: Array, origin: Array) -> DualPoint:
-    """Return a point of the dual of rows about an origin with the weights (1); X are the rows themselves."""
+    """Return a dual point of rows about an origin with the weights (1) added; X contains the original rows."""
     coef, about = point.weights and point.weights.coef, point.weights and point.weights.intercept
     if coef is None or about is None:
         coef = weighted_sum(X, np.bincount(problem.row, point.beta, len(X)), origin)

@@ -5,11 +5,11 @@ features do not meet (with an intercept). If they meet there are weights
 
     lambda >= 0,   sum_i lambda_i y_i phi(x_i) = 0,   sum_i lambda_i y_i = 0,   sum_i lambda_i = 2              (1)
 
-and the rows with lambda_i > 0 (at most D + 2 in D dimensions) are in conflict: a linear program finds them. Features
-that a kernel does not write out are the rows of a factor L of its matrix, K = L L', by Cholesky with pivoting, which
-ends after as many columns as K has rank. The matrix of a Gaussian or Laplacian kernel of different points, and of its
-sum with another kernel, is positive definite, so every labelling of different points can be separated; there only equal
-rows with different labels are in conflict.
+and the rows with lambda_i > 0 (at most D + 2 in D dimensions) are in conflict: a linear program finds them. For kernels
+without explicit features, the rows of a factor L of the kernel matrix, K = L L', are used, from a pivoted Cholesky
+factorisation, which ends after rank(K) columns. The matrix of a Gaussian or Laplacian kernel at distinct points, and of
+its sum with another kernel, is positive definite, so every labelling of distinct points is separable; only equal rows
+with different labels are in conflict.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ __all__ = ["check_separable"]
 Array = NDArray[Any]
 Index = NDArray[np.intp]
 
-_MOST_VALUES = 50_000_000  # of features that are written out for the linear program
-_MOST_RANK = 1_000  # of a kernel matrix that is factored for it
-_NO_FEATURE = 1e-12  # of the largest k(x, x): what is left of it counts as rounding
+_MOST_VALUES = 50_000_000  # maximum number of explicit features for the linear program
+_MOST_RANK = 1_000  # maximum size of a kernel matrix that is factored for it
+_NO_FEATURE = 1e-12  # relative to the largest k(x, x): a smaller remainder counts as rounding
 
 
 def check_separable(kernel: Kernel | None, X: Any, y: Array, numbers: Index, *, intercept: bool) -> None:
-    """Raise for rows (`numbers` in the data) of classes y = -1, 1 that no hyperplane of the feature space separates.
+    """Raise if no hyperplane of the feature space separates rows (`numbers` in the data) of classes y = -1, 1.
 
     X are the rows, or (without a kernel) the kernel matrix among them.
     """
@@ -63,7 +63,7 @@ def check_separable(kernel: Kernel | None, X: Any, y: Array, numbers: Index, *, 
 
 
 def _check_equal_rows(X: Any, y: Array, numbers: Index) -> None:
-    """Equal rows with different labels cannot be separated by any kernel."""
+    """Raise if equal rows have different labels, which no kernel can separate."""
     if hasattr(X, "indptr"):
         X = X.tocsr().copy()
         X.sum_duplicates()
@@ -85,12 +85,12 @@ def _check_equal_rows(X: Any, y: Array, numbers: Index) -> None:
 def _raise_equal(a: int, b: int) -> None:
     raise DataError(
         f"C=inf requires a hard margin, and rows {min(a, b)} and {max(a, b)} are equal but of different classes; "
-        "give a finite C, or drop one of them."
+        "pass a finite C, or drop one of them."
     )
 
 
 def _is_positive_definite(kernel: Kernel) -> bool:
-    """Whether the matrices of all sets of different points are positive definite, as far as the kernel tells."""
+    """Return whether the kernel is known to have positive definite matrices at distinct points."""
     if isinstance(kernel, ScaledKernel):
         return kernel.factor > 0 and _is_positive_definite(kernel.kernel)
     if isinstance(kernel, KernelSum):
@@ -99,7 +99,7 @@ def _is_positive_definite(kernel: Kernel) -> bool:
 
 
 def _features(kernel: Kernel | None, X: Any) -> Any:
-    """The features of the rows, where they are few enough to be written out; None otherwise."""
+    """Return the explicit features of the rows; None if there are too many."""
     if isinstance(kernel, Linear):
         return X
     if isinstance(kernel, Polynomial):
@@ -118,7 +118,7 @@ def _features(kernel: Kernel | None, X: Any) -> Any:
 
 
 def _factor(column: Callable[[int], Array], left: Array) -> Array | None:
-    """L with L L' = K from columns of K and its diagonal; None where the rank is n or larger than can be handled.
+    """Return L with L L' = K from columns of K and its diagonal; None if the rank is n, or too large.
 
     (With rank n every labelling can be separated.)
     """
@@ -136,7 +136,7 @@ def _factor(column: Callable[[int], Array], left: Array) -> Array | None:
 
 
 def _conflict(features: Any, y: Array, intercept: bool) -> Index:
-    """Rows whose hulls meet, by the linear program (1)."""
+    """Return rows whose convex hulls intersect, by the linear program (1)."""
     F: Any = sparse.csc_array(features) if hasattr(features, "indptr") else np.asarray(features, np.float64)
     if not sparse.issparse(F):
         spread = np.abs(F).max(axis=0)

@@ -1,7 +1,7 @@
 """Base class of SVC, SVR and OneClassSVM: the kernel, the fit of one or several duals, and the values of rows.
 
 The dual, its solver and the certificate are in `solver.py`, `kernel_matrix.py` and `certificate.py`. Rows are centred
-for kernels that do not mind, which keeps squared distances accurate.
+for shift-invariant kernels, which keeps squared distances accurate.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ __all__ = ["KERNEL_PARAMETERS", "KernelMachine"]
 Array = NDArray[Any]
 Index = NDArray[np.intp]
 
-_WORKING_BYTES = 2**24  # of the kernel among a working set
-_WHOLE_BYTES = 2**25  # of a kernel matrix that is one working set
-_SINGLE_TOLERANCE = 1e-4  # from which kernel rows of many rows are computed in single precision, as libsvm keeps them
+_WORKING_BYTES = 2**24  # maximum bytes of the kernel matrix of a working set
+_WHOLE_BYTES = 2**25  # maximum bytes of a kernel matrix that is a single working set
+_SINGLE_TOLERANCE = 1e-4  # tolerance from which many kernel rows are computed in single precision, as in libsvm
 _SINGLE_ROWS = 2_048
-_SINGLE_EXTENT = 64.0  # most gamma |x|^2: beyond, single precision loses digits of the distances
-_SYMMETRIC = 1e-5  # of the largest value: kernels may be computed in single precision
-_PATIENCE = 100_000  # steps of pairs before a machine is solved through features (and 100 per variable, at least)
-_MANY_STEPS = 2_000_000  # the same for kernels whose features may be as many as rows
-_MOST_STEPS = 10_000_000  # where that fails, at least: then the fit ends there, with a warning
+_SINGLE_EXTENT = 64.0  # maximum gamma |x|^2: above, single precision loses digits of the distances
+_SYMMETRIC = 1e-5  # relative to the largest value: kernels may be computed in single precision
+_PATIENCE = 100_000  # number of SMO steps (at least 100 per variable) after which explicit features are used
+_MANY_STEPS = 2_000_000  # the same for kernels that may have as many features as rows
+_MOST_STEPS = 10_000_000  # minimum number of steps if that fails, after which the fit ends with a warning
 _MOST_STEP_WORK = 10**10  # steps times variables, which allows more steps for fewer than a thousand variables
-_MOST_WORK = 3e11  # values added up in steps and rows of the kernel: some ten minutes on two processors
+_MOST_WORK = 3e11  # number of values summed in steps and kernel rows: about ten minutes on two processors
 _MOST_WEIGHT = 1e150
-_TRIED = 256  # rows on which kernels that may not be positive semidefinite are tried
+_TRIED = 256  # number of rows on which kernels are tested for being positive semidefinite
 
 _kernel_or_function = Allowed(callable, "a callable")
 
@@ -113,7 +113,7 @@ def _agreeing(model: Any, sizes: schema.Sizes) -> str | None:
     certificate_=schema.Object(SupportCertificate),
 )
 class KernelMachine(RowwiseEstimator):
-    """A function sum_i beta_i k(x_i, x) + b of few rows x_i of the data, the support vectors.
+    """Base class of models f(x) = sum_i beta_i k(x_i, x) + b in terms of some rows x_i, the support vectors.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class KernelMachine(RowwiseEstimator):
     coef0 : float, default=0.0
     shrinking : bool, default=True
     cache_size : float, default=200
-        Megabytes of kernel rows that are kept.
+        Size of the cache of kernel rows in megabytes.
     max_iter : int, default=-1
     max_time : float, optional
     """
@@ -165,13 +165,13 @@ class KernelMachine(RowwiseEstimator):
         raise NotImplementedError
 
     def _machine_coefficients(self) -> Array:
-        """beta of every support vector in every machine, shape (n_support, n_machines)."""
+        """Return beta of every support vector in every machine, shape (n_support, n_machines)."""
         return _dense(self.dual_coef_).T
 
     # ------------------------------------------------------------------------------------------------------ the kernel
 
     def _kernel(self) -> Kernel | None:
-        """The kernel; None for a given matrix."""
+        """Return the kernel; None for a precomputed matrix."""
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
             return None
         return as_kernel(self.kernel, gamma=self.gamma_, coef0=self.coef0, degree=self.degree)
@@ -201,7 +201,7 @@ class KernelMachine(RowwiseEstimator):
                 f"A sample weight of {weight.max():.3g} times C overflows in squares; divide the weights by their mean."
             )
         if self.kernel == "precomputed" and chunk.is_sparse:
-            raise ParameterError("Sparse precomputed kernels are not supported; give the matrix dense: X.toarray().")
+            raise ParameterError("Sparse precomputed kernels are not supported; pass a dense matrix: X.toarray().")
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise DataError(
                 f"Precomputed matrix must be a square matrix: X should be a square kernel matrix, X.shape[0] should be "
@@ -210,7 +210,7 @@ class KernelMachine(RowwiseEstimator):
         return X, y, weight
 
     def _matrix(self, kernel: Kernel | None, X: Any, rows: Index) -> KernelMatrix:
-        """The kernel matrix of some rows of X: `Rows`, or a matrix that is given."""
+        """Return the kernel matrix of some rows of X, computed or precomputed."""
         if kernel is None:
             return PrecomputedKernel(np.asarray(X[np.ix_(rows, rows)], np.float64))
         mine = X if len(rows) == len(X) else X.take(rows)
@@ -219,14 +219,14 @@ class KernelMachine(RowwiseEstimator):
         return CachedKernel(kernel, mine, float(self.cache_size) * 2**20)
 
     def _single_suffices(self, kernel: Gaussian, rows: Rows) -> bool:
-        """Whether kernel values in single precision (sums are in double) serve the tolerance; small fits need none."""
+        """Return whether to use single-precision kernel values (with double sums): accurate enough, and worthwhile."""
         extent = kernel.rate * float(rows.squares.max(initial=0.0))
         return self.tol >= _SINGLE_TOLERANCE and len(rows) > _SINGLE_ROWS and extent <= _SINGLE_EXTENT
 
     # --------------------------------------------------------------------------------------------------------- the fit
 
     def _solve(self, run: Run) -> None:
-        """Fit every machine, and name the results; the fit so far is offered after every round."""
+        """Fit every machine and set the fitted attributes; intermediate fits are offered after every round."""
         X, y, weight = self._read(run)
         with np.errstate(over="ignore", invalid="ignore"):
             self.gamma_ = self._find_gamma(X, weight)
@@ -254,7 +254,7 @@ class KernelMachine(RowwiseEstimator):
             K = self._matrix(kernel, X if all_rows is None else all_rows, rows)
             largest = float(np.abs(K.diagonal()).max(initial=0.0))
             if place == len(pairs) - 1:
-                all_rows = None  # its memory is for the cache
+                all_rows = None  # its memory is needed for the cache
 
             def fitted(
                 point: DualPoint, rows: Index = rows, problem: DualProblem = problem, largest: float = largest
@@ -266,7 +266,7 @@ class KernelMachine(RowwiseEstimator):
             def on_round(rounds: Rounds, place: int = place, fitted: Callable[[DualPoint], _Fit] = fitted) -> bool:
                 def name_so_far() -> None:
                     rest = [_Fit.unsolved(task, later, y, weight) for later in pairs[place + 1 :]]
-                    done = [*fits[:place], fitted(rounds.point())]  # (the next may have begun)
+                    done = [*fits[:place], fitted(rounds.point())]  # (the next machine may have started)
                     self._name([*done, *rest], X, y, task, indefinite)
 
                 run.offer(name_so_far)
@@ -293,7 +293,7 @@ class KernelMachine(RowwiseEstimator):
         on_round: Callable[[Rounds], bool],
         indefinite: bool,
     ) -> DualPoint:
-        """Solve one machine by steps of pairs; where these creep, through weights of features."""
+        """Solve one machine by sequential minimal optimisation or, if that is slow, in explicit features."""
         options, variables = self._options(K, len(problem.q)), len(problem.q)
         if options.max_steps >= 0:
             return solve_dual(K, problem, options, start=_start(problem), on_round=on_round)
@@ -324,7 +324,7 @@ class KernelMachine(RowwiseEstimator):
         itemsize = K.rows.dtype.itemsize if isinstance(K, CachedKernel) else 8
         size = int(np.sqrt(_WORKING_BYTES / itemsize)) // 64 * 64
         if variables**2 * itemsize <= min(_WHOLE_BYTES, float(self.cache_size) * 2**20):
-            size = variables  # one working set, and no rounds
+            size = variables  # a single working set, without rounds
         return Options(float(self.tol), int(self.max_iter), size, bool(self.shrinking))
 
     def _name(self, fits: list[_Fit], X: Any, y: Array | None, task: MachineTask, indefinite: bool) -> None:
@@ -351,7 +351,7 @@ class KernelMachine(RowwiseEstimator):
         self.n_iter_: Any = steps
 
     def _name_support(self, machines: tuple[Machine, ...], X: Any, y: Array | None, task: MachineTask) -> None:
-        """The support vectors of all machines together, and their coefficients."""
+        """Set the support vectors of all machines, and their coefficients."""
         machine = machines[0]
         self.support_ = machine.support.astype(np.int32)
         self._keep_vectors(X)
@@ -369,9 +369,9 @@ class KernelMachine(RowwiseEstimator):
         return type(X)(coef) if _is_sparse(X) else coef
 
     def _warn_of_indefinite(self, kernel: Kernel | None, X: Any, *, hard: bool) -> bool:
-        """Try kernels that may have no features on some rows; warn and return True where they have none.
+        """Test on some rows whether a kernel is positive semidefinite; if not, warn and return True.
 
-        Kernels that are not symmetric raise an error, and so does a hard margin without features.
+        Raises for kernels that are not symmetric, and for a hard margin with an indefinite kernel.
         """
         if isinstance(kernel, Gaussian | Laplacian | Linear | Polynomial):
             return False
@@ -387,18 +387,18 @@ class KernelMachine(RowwiseEstimator):
         if tried.asymmetry > _SYMMETRIC * float(np.abs(K).max(initial=0.0)):
             raise DataError(
                 f"The kernel is not symmetric: k(x, z) and k(z, x) differ by {tried.asymmetry:.3g}; "
-                + ("give (K + K.T) / 2." if kernel is None else "average both in the kernel function.")
+                + ("pass (K + K.T) / 2." if kernel is None else "average both in the kernel function.")
             )
         if tried or tried.eigenvalue >= -1e-8 * float(np.abs(np.diag(K)).max(initial=1.0)):
             return False
         if hard:
             raise DataError(
                 "C=inf requires a hard margin, and the kernel is not positive semidefinite on these rows (eigenvalue "
-                f"{tried.eigenvalue:.3g}), so there is none; give a finite C."
+                f"{tried.eigenvalue:.3g}), so there is none; pass a finite C."
             )
         warn(
             f"The kernel is not positive semidefinite on these rows (eigenvalue {tried.eigenvalue:.3g}): the fit stops "
-            "at a stationary point, which need not be the best; see summula.kernels.is_mercer.",
+            "at a stationary point, which need not be optimal; see summula.kernels.is_mercer.",
             UserWarning,
         )
         return True
@@ -424,7 +424,7 @@ class KernelMachine(RowwiseEstimator):
 
     @property
     def coef_(self) -> Any:
-        """The weights of the columns, where the kernel is linear."""
+        """Weights of the columns, for a linear kernel."""
         if not isinstance(self.kernel, Linear) and self.kernel != "linear":
             raise AttributeError("coef_ is only available when using a linear kernel")
         coef = self._machine_coefficients().T @ self.support_vectors_
@@ -459,15 +459,15 @@ class KernelMachine(RowwiseEstimator):
 
 
 class _Fit:
-    """A machine after its solver has ended, or before it has begun."""
+    """A machine after, or before, its solver has run."""
 
     def __init__(self, point: DualPoint, rows: Index, problem: DualProblem, largest: float = 0.0) -> None:
         self.point, self.rows, self.problem = point, rows, problem
-        self.largest = largest  # value of the diagonal of the kernel matrix
+        self.largest = largest  # largest diagonal value of the kernel matrix
 
     @classmethod
     def unsolved(cls, task: MachineTask, pair: tuple[int, int], y: Array | None, weight: Array) -> _Fit:
-        """The machine with beta = 0."""
+        """Return the machine with beta = 0."""
         rows = rows_of_pair(task, pair, y, weight)
         problem = problem_of(task, pair, None if y is None else y[rows], weight[rows])
         return cls(DualPoint(np.zeros(len(problem.q)), problem.q, np.inf, 0, False, "stopped"), rows, problem)
@@ -481,7 +481,7 @@ class _Fit:
         return Machine(numbers, beta[support], _intercept_of(self.problem, self.point))
 
     def rounding(self) -> float:
-        """The error of the objectives by rounding."""
+        """Return the rounding error of the objectives."""
         return 0.0 if self.point.weights is not None else rounding_of(self.problem, self.point.beta, self.largest)
 
     def objectives(self, intercept: float) -> tuple[float, float]:
@@ -491,7 +491,7 @@ class _Fit:
 
 
 def _gap_of(problem: DualProblem, point: DualPoint) -> float:
-    """Primal minus dual at a point of the solver."""
+    """Return primal minus dual at a point of the solver."""
     primal, dual = objectives(problem, point.beta, point.f, _intercept_of(problem, point))
     return primal - dual
 
@@ -501,7 +501,7 @@ def _intercept_of(problem: DualProblem, point: DualPoint) -> float:
 
 
 def _start(problem: DualProblem) -> Array | None:
-    """A point with the right sum: the first variables at their bounds, and one in between."""
+    """Return a point with the required sum: the first variables at their bounds, and one in between."""
     if not problem.total:
         return None
     before = np.cumsum(problem.high) - problem.high
@@ -509,7 +509,7 @@ def _start(problem: DualProblem) -> Array | None:
 
 
 def _variance(X: Any, weight: Array) -> float:
-    """The variance of all values of X, each with the weight of its row."""
+    """Return the variance of all values of X, weighted by row."""
     whole = float(weight.sum() * X.shape[1])
     if not whole:
         return 0.0

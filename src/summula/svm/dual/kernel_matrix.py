@@ -1,8 +1,8 @@
-"""Rows of a kernel matrix that is never formed: blocks of it on the threads of the engine, and a cache of rows.
+"""Rows of an implicit kernel matrix: blocks computed on the threads of the engine, and a cache of rows.
 
-The solver asks for two things: the kernel among the rows of a working set, and g += K[:, W] change. The second goes
-over the columns of K in blocks, each by one thread: rows that are in the cache are added up from there, others are
-computed, added up, and kept. Blocks do not depend on the number of threads, so results do not either.
+The solver needs the kernel among the rows of a working set, and g += K[:, W] change. The latter is computed in blocks
+of columns of K, each on one thread: cached rows are summed from the cache, others are computed, summed, and cached.
+Blocks do not depend on the number of threads, so results do not either.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ __all__ = ["CachedKernel", "KernelMatrix", "PrecomputedKernel"]
 Array = NDArray[Any]
 Index = NDArray[np.intp]
 
-_COLUMNS = 2_048  # columns of a block
-_ROWS = 256  # rows of a block
-_FLOPS = 16.0  # columns that a matrix product multiplies while a value is added up
-_FEW = 2**19  # kernel values that one thread computes in the time it takes to wake another
+_COLUMNS = 2_048  # columns per block
+_ROWS = 256  # rows per block
+_FLOPS = 16.0  # number of columns that a matrix product processes in the time of one addition
+_FEW = 2**19  # number of kernel values that one thread computes in the time it takes to wake another
 
 
 def _for_each(task: Callable[[int], None], parts: range, values: int) -> None:
-    """Run the parts of a task on the threads of the engine, or inline if there are too few values to pay for it."""
+    """Run the parts of a task on the threads of the engine, or inline if there are too few values."""
     if values <= _FEW:
         with one_blas_thread():
             for part in parts:
@@ -49,20 +49,20 @@ class KernelMatrix(ABC):
 
     @abstractmethod
     def among(self, rows: Index, size: int) -> Array:
-        """K among some rows, filled up with zeros to shape (size, size): a new array."""
+        """Return K among some rows as a new array, zero-padded to shape (size, size)."""
 
     @abstractmethod
     def diagonal(self) -> Array:
-        """The diagonal of K."""
+        """Return the diagonal of K."""
 
     @abstractmethod
     def column(self, row: int) -> Array:
-        """K[:, row] in double precision, of the whole matrix."""
+        """Return K[:, row] of the whole matrix in double precision."""
 
     @property
     @abstractmethod
     def price(self) -> float:
-        """Cost of a value of K, in units of an addition."""
+        """Return the cost of computing a value of K, in units of an addition."""
 
     @abstractmethod
     def add_products(self, rows: Index, change: Array, g: Array) -> None:
@@ -70,19 +70,19 @@ class KernelMatrix(ABC):
 
     @abstractmethod
     def products(self, rows: Index, change: Array, columns: Index) -> Array:
-        """K[columns, rows] change, of the whole matrix, whatever it is restricted to; nothing is cached."""
+        """Return K[columns, rows] change of the whole matrix, regardless of restrictions and without caching."""
 
     @abstractmethod
     def restrict(self, rows: Index) -> None:
-        """Go on as the matrix of some rows alone."""
+        """Restrict the matrix to some rows."""
 
     @abstractmethod
     def expand(self) -> None:
-        """Go on as the whole matrix."""
+        """Undo `restrict`."""
 
 
 class _RowCache:
-    """Rows of length n in slots of one array; when all are taken, the rows not used for longest make room."""
+    """Rows of length n in slots of one array; if it is full, the least recently used rows are evicted."""
 
     def __init__(self, n: int, dtype: Any, size: float) -> None:
         self.n, self.dtype, self.size = n, np.dtype(dtype), size
@@ -94,7 +94,7 @@ class _RowCache:
         self.clock = 0
 
     def reserve(self, rows: Index, cached: Index) -> Index:
-        """Slots for new rows, -1 where there are none left; those of `cached` rows stay."""
+        """Return slots for new rows, -1 if there are none left; slots of `cached` rows are preserved."""
         self.clock += 1
         self.used[self.slot_of[cached]] = self.clock
         order = np.argsort(self.used, kind="stable")[: len(rows)]
@@ -108,7 +108,7 @@ class _RowCache:
         return slots
 
     def restrict(self, rows: Index) -> None:
-        """Keep some columns (and the rows of the same numbers) alone: in place, row after row."""
+        """Keep only some columns (and the rows with the same numbers), in place, row by row."""
         flat, m = self.store.reshape(-1), len(rows)
         place = np.full(self.n, -1, np.int64)
         place[rows] = np.arange(m)
@@ -126,7 +126,7 @@ class _RowCache:
 
 
 class CachedKernel(KernelMatrix):
-    """K_ij = k(x_i, x_j) of some rows, with a cache of at most `cache_bytes`."""
+    """Kernel matrix K_ij = k(x_i, x_j) of some rows, with a cache of at most `cache_bytes`."""
 
     def __init__(self, kernel: Kernel, rows: Rows, cache_bytes: float) -> None:
         self.kernel, self.rows, self.n, self._whole = kernel, rows, len(rows), rows
@@ -145,7 +145,7 @@ class CachedKernel(KernelMatrix):
         K = np.zeros((size, size), some.dtype)
 
         def fill(a: int) -> None:
-            # (A copy of the rows: NumPy would compute half of a product with itself, and copy that slowly.)
+            # (A copy of the rows: for a product with itself NumPy would compute one half and copy it slowly.)
             b = min(a + _ROWS, n)
             K[a:b, :n] = self.kernel.evaluate(some.take(np.arange(a, b)), some)
 
@@ -215,13 +215,13 @@ class CachedKernel(KernelMatrix):
 
     def expand(self) -> None:
         self.rows, self.n = self._whole, len(self._whole)
-        del self._cache  # its memory goes before that of the next
+        del self._cache  # free its memory before allocating the next
         self._cache = _RowCache(self.n, self.rows.dtype, self._cache_bytes)
         self._cut()
 
 
 class PrecomputedKernel(KernelMatrix):
-    """A matrix that is given; its upper and lower triangle agree up to rounding."""
+    """A precomputed matrix whose upper and lower triangles agree up to rounding."""
 
     def __init__(self, K: Array) -> None:
         self.K, self._rows, self.n = K, np.arange(len(K)), len(K)

@@ -2,12 +2,12 @@
 
 With f = K beta + q (the slope of the dual), a variable can grow while beta < high and shrink while beta > low. One step
 
-    i    the variable with the least f among those that can grow                                                (1)
-    j    that with the largest (f_j - f_i)^2 / (K_ii + K_jj - 2 K_ij), f_j > f_i, among those that can shrink   (2)
-    t    (f_j - f_i) / (K_ii + K_jj - 2 K_ij), cut off where beta_i + t or beta_j - t meets its bound            (3)
+    i    the variable with the smallest f among those that can grow                                             (1)
+j    that with the largest (f_j - f_i)^2 / (K_ii + K_jj - 2 K_ij), f_j > f_i, among those that can shrink   (2)
+t    (f_j - f_i) / (K_ii + K_jj - 2 K_ij), clipped where beta_i + t or beta_j - t reaches its bound          (3)
 
-moves beta_i by t and beta_j by -t, which keeps the sum of beta. Fan, Chen and Lin (2005) show that the choice (2) is
-that of the largest gain. Without an intercept there is no sum to keep, and one variable moves at a time:
+changes beta_i by t and beta_j by -t, which preserves the sum of beta. The choice (2) has the largest gain (Fan, Chen
+and Lin 2005). Without an intercept there is no sum constraint, and one variable changes at a time:
 
     i    the variable with the largest gain f_i^2 / K_ii among those that can move against f_i                    (4)
 """
@@ -26,17 +26,17 @@ __all__ = ["accumulate", "accumulate_cached", "compile_steps", "descend_pairs", 
 
 Array = NDArray[Any]
 
-_BLOCK = 64  # values that are searched at once
-_FLAT = 1e-12  # the least curvature: kernels that are not positive semidefinite have none or a negative one
+_BLOCK = 64  # number of values searched at once
+_FLAT = 1e-12  # minimum curvature: that of indefinite kernels may be zero or negative
 _INF = np.inf
 
 
 @internal_kernel
 def _least(f: Array, penalty: Array) -> int:
-    """The place of the least f + penalty; -1 where all are infinite."""
+    """Return the index of the smallest f + penalty; -1 if all are infinite."""
     best, place = _INF, -1
     for a in range(0, len(f), _BLOCK):
-        # (Slices, whose places count from 0: the compiler reads others with gathers, in case they are negative.)
+        # (Slices, whose indices start at 0: otherwise the compiler uses gathers, since indices may be negative.)
         some, its_penalty, least = f[a : a + _BLOCK], penalty[a : a + _BLOCK], _INF
         for t in range(len(some)):
             least = minimum(least, some[t] + its_penalty[t])
@@ -53,7 +53,7 @@ def _least(f: Array, penalty: Array) -> int:
 def _partner(
     f: Array, penalty: Array, row: Array, diagonal: Array, fi: float, kii: float, gain: Array
 ) -> tuple[int, float]:
-    """The place of the largest gain (2), -1 where there is none, and the largest f - penalty."""
+    """Return the index of the largest gain (2), -1 if there is none, and the largest f - penalty."""
     best, place, top = 0.0, -1, -_INF
     for a in range(0, len(f), _BLOCK):
         some, its_penalty, its_gain = f[a : a + _BLOCK], penalty[a : a + _BLOCK], gain[a : a + _BLOCK]
@@ -81,7 +81,7 @@ def _move(f: Array, ri: Array, rj: Array, step: float) -> None:
 
 @internal_kernel
 def _closed(beta: float, bound: float) -> float:
-    """The penalty of a variable that is at a bound: infinite."""
+    """Return the penalty of a variable: infinite at a bound."""
     return _INF if beta == bound else 0.0
 
 
@@ -89,10 +89,10 @@ def _closed(beta: float, bound: float) -> float:
 def descend_pairs(
     K: Array, f: Array, beta: Array, low: Array, high: Array, tolerance: float, most: int
 ) -> tuple[int, float]:
-    """Steps (1) to (3) until the violation is at most the tolerance; returns how many, and the violation left.
+    """Take steps (1) to (3) until the violation is at most the tolerance; return their number and the violation.
 
-    f and beta are written to. Their length is a multiple of 64: variables with low = high = 0 fill up. Penalties keep
-    variables at their bounds out of the searches.
+    f and beta are updated in place. Their length is a multiple of 64, padded by variables with low = high = 0.
+    Penalties exclude variables at their bounds from the searches.
     """
     q = len(f)
     gain, diagonal, grow, shrink = np.empty(q), np.empty(q), np.empty(q), np.empty(q)
@@ -131,7 +131,7 @@ def descend_pairs(
 def descend_singles(
     K: Array, f: Array, beta: Array, low: Array, high: Array, tolerance: float, most: int
 ) -> tuple[int, float]:
-    """Steps (4) until no variable violates optimality by more than the tolerance."""
+    """Take steps (4) until no variable violates optimality by more than the tolerance."""
     q, left = len(f), _INF
     for step in range(most):
         best, place, left = 0.0, -1, 0.0
@@ -163,7 +163,7 @@ def accumulate(values: Array, change: Array, g: Array) -> None:
 
 @kernel
 def accumulate_cached(store: Array, slots: Array, start: int, change: Array, g: Array) -> None:
-    """The same for rows in these slots of a store, whose columns from `start` on are those of g."""
+    """Do the same for rows in these slots of a cache, whose columns from `start` on are those of g."""
     stop = start + len(g)
     for r in range(len(slots)):
         row, c = store[slots[r], start:stop], change[r]

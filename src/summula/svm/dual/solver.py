@@ -1,4 +1,4 @@
-"""The one dual problem behind SVC, SVR and OneClassSVM, and its solution by large working sets.
+"""The dual problem of SVC, SVR and OneClassSVM, and its solution by large working sets.
 
     minimise    1/2 beta'K beta + q'beta
     subject to  low <= beta <= high,   sum beta = total (with an intercept)                                     (1)
@@ -14,11 +14,10 @@ f_i <= rho where it can shrink (KKT); rho = -b. The violation
 
     max {f_i : beta_i > low_i} - min {f_i : beta_i < high_i}                                                     (2)
 
-is what `tol` bounds. Each round takes the several hundred variables that violate (2) most, on both sides, together
-with some of the last round, solves (1) for these alone with all others fixed (`smo_kernels.py`), and updates f by the
-rows of K whose beta has changed: large matrix products instead of two rows at a time. Variables that have been at a
-bound, and far from wanting to leave it, are left out for the time being (shrinking); before the end their slopes are
-computed anew and they are looked at again.
+is bounded by `tol`. Each round selects several hundred variables that violate (2) most, on both sides, and some of the
+previous round, solves (1) for these with all others fixed (`smo_kernels.py`), and updates f by the rows of K whose beta
+has changed: large matrix products instead of two rows at a time. Variables that are at a bound and far from leaving it
+are excluded temporarily (shrinking); before the end their slopes are recomputed and they are checked again.
 
 Joachims (1999), Making large-scale SVM learning practical. Wen et al. (2018), ThunderSVM: a fast SVM library on GPUs
 and CPUs. Fan, Chen and Lin (2005), Working set selection using second order information.
@@ -53,18 +52,18 @@ __all__ = [
 Array = NDArray[Any]
 Index = NDArray[np.intp]
 
-_BLOCK = 64  # working sets are filled up to a multiple of it
-_MOST = 50_000  # steps within a round, after which Ctrl-C and time limits take effect
-_IDLE = 20  # rounds without progress after which the solver gives up
-_ROUNDING = 1e-15  # of the objective: what is no progress
-_UNBOUNDED = 1e12  # objective of a hard margin that no data have
+_BLOCK = 64  # working sets are padded to a multiple of this
+_MOST = 50_000  # maximum number of steps per kernel call, after which Ctrl-C and time limits take effect
+_IDLE = 20  # number of rounds without progress after which the solver stops
+_ROUNDING = 1e-15  # relative to the objective: a smaller decrease is not progress
+_UNBOUNDED = 1e12  # objective of a hard margin above which the data are not separable
 _SHRINK_AFTER = 8  # rounds
-_SHRINK_SHARE = 0.3  # of the variables: fewer are not worth the copying
-_SUMMED_ROWS = 1_024  # rows of a sum in extended precision that are converted at a time
+_SHRINK_SHARE = 0.3  # fraction of the variables: excluding fewer is not worth the copying
+_SUMMED_ROWS = 1_024  # rows converted at a time for a sum in extended precision
 
 
 class DualProblem(NamedTuple):
-    """The problem (1) apart from K: variable k belongs to row `row[k]` of K."""
+    """The problem (1) without K; variable k refers to row `row[k]` of K."""
 
     q: Array
     low: Array
@@ -78,8 +77,8 @@ class DualProblem(NamedTuple):
 class DualPoint:
     """Result of the solver: beta, the slope f, the violation (2), and the number of steps.
 
-    Weights of columns are given where they are known better than beta tells (a linear kernel, `direct.py`), and the
-    intercept where beta, strictly within its bounds, does not tell it.
+    Weights of columns are included if they are more accurate than those computed from beta (linear kernels,
+    `direct.py`), and the intercept if it is not determined by variables strictly within their bounds.
     """
 
     beta: Array
@@ -104,8 +103,8 @@ class LinearWeights(NamedTuple):
 class Options(NamedTuple):
     """Solver options: tolerance of (2), maximum number of steps (-1: any number), size of working sets, shrinking.
 
-    After `patience` steps (-1: none), or `most_work` (values added up in steps and in rows of K), the solver leaves the
-    rest to others, with the status "slow".
+    After `patience` steps (-1: none), or `most_work` (number of values summed in steps and rows of K), the solver stops
+    with the status "slow", so that another one can take over.
     """
 
     tolerance: float
@@ -117,20 +116,20 @@ class Options(NamedTuple):
 
 
 def violation_of(problem: DualProblem, beta: Array, f: Array) -> float:
-    """The violation (2); without an intercept the largest slope against which a variable can move."""
+    """Return the violation (2); without an intercept, the largest slope against which a variable can move."""
     least, most = _extremes(problem, beta, f)
     return max(most - least, 0.0) if problem.intercept else max(most, -least, 0.0)
 
 
 def _extremes(problem: DualProblem, beta: Array, f: Array) -> tuple[float, float]:
-    """The least slope of a variable that can grow, and the largest of one that can shrink."""
+    """Return the smallest slope of a variable that can grow, and the largest of one that can shrink."""
     least = np.where(beta < problem.high, f, np.inf).min(initial=np.inf)
     most = np.where(beta > problem.low, f, -np.inf).max(initial=-np.inf)
     return float(least), float(most)
 
 
 def intercept_of(problem: DualProblem, beta: Array, f: Array) -> float:
-    """b = -rho: the mean of -f over variables between their bounds; without any, the middle of what KKT allows."""
+    """Return b = -rho: the mean of -f over variables between their bounds, else the midpoint of the KKT interval."""
     if not problem.intercept:
         return 0.0
     free = (beta > problem.low) & (beta < problem.high)
@@ -143,13 +142,14 @@ def intercept_of(problem: DualProblem, beta: Array, f: Array) -> float:
 
 
 def objectives(problem: DualProblem, beta: Array, f: Array, intercept: float) -> tuple[float, float]:
-    """The primal objective of f(x) = sum beta k(x_i, x) + b, and the dual objective of beta.
+    """Return the primal objective of f(x) = sum beta k(x_i, x) + b, and the dual objective of beta.
 
         primal  1/2 beta'K beta + sum_k max over t from low_k to high_k of -(f_k + b) t,  + b total
         dual    -1/2 beta'K beta - q'beta
 
-    The maximum is high max(-(f + b), 0) - low max(f + b, 0): C times the hinge loss of SVC, and of SVR the loss beyond
-    epsilon. Where it is infinite (a hard margin) the weights are first scaled up to meet the margin.
+    The maximum is high max(-(f + b), 0) - low max(f + b, 0): C times the hinge loss for SVC, and the
+    epsilon-insensitive loss for SVR. If it is infinite (a hard margin), the weights are first scaled up to satisfy the
+    margin.
     """
     square, linear = float(beta @ (f - problem.q)), float(problem.q @ beta)
     return _primal(problem, square, f + intercept, intercept), -0.5 * square - linear
@@ -166,9 +166,9 @@ def _primal(problem: DualProblem, square: float, s: Array, intercept: float) -> 
 
 
 def linear_objectives(problem: DualProblem, X: Any, beta: Array, coef: Array, intercept: float) -> tuple[float, float]:
-    """The same for a linear kernel: the primal of given weights w, and the dual of beta.
+    """Return the same for a linear kernel: the primal of weights w, and the dual of beta.
 
-    With sum beta = 0 the dual is that of rows about any origin: here the mean.
+    With sum beta = 0 the dual is the same for rows about any origin; the mean is used.
     """
     s = np.asarray(X @ coef)[problem.row] + problem.q + intercept
     balanced = problem.intercept and not problem.total
@@ -181,7 +181,7 @@ def linear_objectives(problem: DualProblem, X: Any, beta: Array, coef: Array, in
 def weighted_sum(X: Any, weight: Array, origin: Array) -> Array:
     """Return the sum of w_i (x_i - o) over dense or sparse rows, in extended precision.
 
-    With large costs and columns of unequal scales it is a small difference of large sums.
+    With large costs and columns of different scales it is a small difference of large sums.
     """
     used, total = np.flatnonzero(weight), np.zeros(X.shape[1], np.longdouble)
     for a in range(0, len(used), _SUMMED_ROWS):
@@ -200,7 +200,7 @@ def solve_dual(
     start: Array | None = None,
     on_round: Callable[[Rounds], bool] | None = None,
 ) -> DualPoint:
-    """Solve (1) from a feasible start (0 by default); `on_round` is called after every round and may ask to stop."""
+    """Solve (1) from a feasible start (0 by default); `on_round` is called after every round, and stops if True."""
     rounds = Rounds(K, problem, options, np.zeros(len(problem.q)) if start is None else start.copy())
     while rounds.status == "running":
         rounds.once()
@@ -210,12 +210,12 @@ def solve_dual(
 
 
 class Rounds:
-    """The rounds of the solver: beta and f of the active variables, g = K beta of their rows."""
+    """State of the rounds of the solver: beta and f of the active variables, and g = K beta of their rows."""
 
     def __init__(self, K: KernelMatrix, problem: DualProblem, options: Options, beta: Array) -> None:
         self.K, self.whole, self.options = K, problem, options
         self.problem, self.beta, self.all_beta = problem, beta, beta
-        self.active: Index | None = None  # variables that take part; None: all
+        self.active: Index | None = None  # active variables; None: all
         self.g = np.zeros(K.n)
         self.steps, self.count, self.idle, self.patience = 0, 0, 0, _SHRINK_AFTER
         self.work = 0.0
@@ -225,7 +225,7 @@ class Rounds:
         self.violation = violation_of(problem, beta, self.f)
 
     def once(self) -> None:
-        """One round, or the end."""
+        """Run one round, or end; return the status."""
         options = self.options
         if self.violation <= options.tolerance:
             if self.active is None:
@@ -252,13 +252,13 @@ class Rounds:
             self._shrink()
 
     def point(self) -> DualPoint:
-        """State of the solver, all variables included."""
+        """Return the current point, with all variables."""
         self._expand()
         converged = self.violation <= self.options.tolerance
         return DualPoint(self.beta, self.f, self.violation, self.steps, converged, self.status)
 
     def _apply(self, variables: Index, change: Array) -> None:
-        """g and f after beta of some variables has changed."""
+        """Update g and f after a change of some variables."""
         rows = self.problem.row[variables]
         one_each = len(self.problem.q) == self.K.n
         if not one_each:
@@ -269,7 +269,7 @@ class Rounds:
         self.f = (self.g if one_each else self.g[self.problem.row]) + self.problem.q
 
     def _improve(self, chosen: Index) -> float:
-        """Solve the problem of some variables with all others fixed; returns by how much the objective falls."""
+        """Solve the problem of some variables with all others fixed; return the decrease of the objective."""
         from summula.svm.dual.smo_kernels import descend_pairs, descend_singles
 
         problem, options, n = self.problem, self.options, len(chosen)
@@ -282,7 +282,7 @@ class Rounds:
             problem.low[chosen],
             problem.high[chosen],
         )
-        whole = n == len(self.whole.q)  # nothing else changes, so there is no reason to stop early
+        whole = n == len(self.whole.q)  # no other variables change, so there is no reason to stop early
         tolerance = options.tolerance if whole else max(0.1 * self.violation, 0.5 * options.tolerance)
         most = _MOST if options.max_steps < 0 else min(_MOST, options.max_steps - self.steps)
         descend = descend_pairs if problem.intercept else descend_singles
@@ -302,7 +302,7 @@ class Rounds:
         return -0.5 * float(change[moved] @ (before + self.f[chosen[moved]]))
 
     def _shrink(self) -> None:
-        """Leave out variables that are at a bound and will not leave it, if there are many."""
+        """Exclude variables that are at a bound and unlikely to leave it, if there are many."""
         self.patience = self.count + _SHRINK_AFTER
         least, most = _extremes(self.problem, self.beta, self.f)
         if not self.problem.intercept:
@@ -330,7 +330,7 @@ class Rounds:
         self.last = place[self.last][place[self.last] >= 0]
 
     def _expand(self) -> None:
-        """Take all variables back; slopes of those that were left out are computed anew."""
+        """Include all variables again; slopes of excluded ones are recomputed."""
         if self.active is None:
             return
         self.all_beta[self.active] = self.beta
@@ -348,7 +348,7 @@ class Rounds:
 
 
 def _working_set(problem: DualProblem, beta: Array, f: Array, last: Index, size: int) -> Index:
-    """The variables that violate optimality most, half of them wanting to grow; half of the last set stay."""
+    """Return the worst violators, half of them able to grow, with half of the previous set."""
     n = len(f)
     if n <= size:
         return np.arange(n)

@@ -1,6 +1,6 @@
 """Certificate of linear support vector machines, recomputed from the rows in one pass.
 
-The slopes at the answer make the dual point; where rows are on the kink of a loss, `DualRows` say what slope is meant.
+The slopes at the solution give the dual point; for rows on the kink of a loss, `DualRows` contains the subgradients.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ __all__ = ["LinearCertificate", "judge"]
 
 Array = NDArray[Any]
 
-_ROUNDINGS = 16.0  # of an objective, which is summed over blocks
+_ROUNDINGS = 16.0  # upper bound on the number of roundings in an objective, which is summed over blocks
 
 
 @dataclass(frozen=True)
 class _Slopes(Sum):
-    """Losses and dual sides at v; `params` are the problem and v."""
+    """Losses and dual sums at v; `params` are the problem and v."""
 
     loss: float
     total: Array
@@ -45,7 +45,7 @@ class _Slopes(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[LinearProblem, Array]) -> Self:
-        """The sums of one chunk."""
+        """Return the sums over one chunk."""
         problem, v = params
         Z = rows_with_constant(chunk, problem.column)
         y, weight = targets_and_weights(problem, chunk)
@@ -59,7 +59,7 @@ class _Slopes(Sum):
 
 
 def judge(run: Run, problem: LinearProblem, v: Array) -> tuple[float, float]:
-    """Objective and gap at v, from the slopes there."""
+    """Return objective and gap at v, from the slopes there."""
     sums = run.sum(_Slopes, (problem, v), "certificate")
     primal = penalty_of(problem, v) + sums.loss
     dual = DualSides(sums.total, sums.linear, sums.square, sums.products).dual(problem)
@@ -67,7 +67,7 @@ def judge(run: Run, problem: LinearProblem, v: Array) -> tuple[float, float]:
 
 
 def _gap(primal: float, dual: float) -> float:
-    """Primal minus dual, rounded outward."""
+    """Return primal minus dual, rounded outward."""
     return max(primal - dual, 0.0) + _ROUNDINGS * float(np.finfo(np.float64).eps) * abs(primal)
 
 
@@ -118,7 +118,7 @@ class LinearCertificate(Certificate):
         return Verification(primal, gap, bool(same))
 
     def rounded_outward(self, source: Source) -> Self:
-        """The same with the gap that the data confirm: far from 0, products of rows and duals lose digits."""
+        """Return the certificate with its gap enlarged for rounding, which matters for columns far from 0."""
         if not any(len(kept.rows) for kept in self.on_kink):
             return self
         gap = sum(self._judged(source, k, problem)[1] for k, problem in enumerate(self.problems))

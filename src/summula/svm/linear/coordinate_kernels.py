@@ -16,7 +16,7 @@ __all__ = ["dual_epoch", "l1_epoch", "warmup"]
 Array = NDArray[Any]
 Entries = tuple[Array, Array, Array]  # indptr, indices and data of CSR rows or CSC columns
 
-_SHRUNK, _VIOLATION = range(2)  # places of `state`
+_SHRUNK, _VIOLATION = range(2)  # indices into `state`
 
 
 @kernel
@@ -31,11 +31,11 @@ def _dot(data: Array, indices: Array, a: int, b: int, w: Array) -> float:
 def dual_epoch(
     rows: Entries, y: Array, box: Array, square: Array, w: Array, beta: Array, order: Array, state: Array
 ) -> int:
-    """One pass over the rows in `order`, which is shuffled and shortened; returns how many rows remain active.
+    """Perform one pass over the rows in `order`, which is shuffled and shortened; return the number of active rows.
 
-    `box` holds low, high, D and epsilon of every row; `square` is ||z_i||^2. state[0] is the slope beyond which a
-    variable at its bound is left out, state[1] becomes the largest violation; state[2] and state[3] are the key and
-    the number of the first random number.
+    `box` contains low, high, D and epsilon of every row; `square` is ||z_i||^2. state[0] is the slope above which a
+    variable at its bound is excluded, state[1] is set to the largest violation; state[2] and state[3] are the key and
+    the counter of the first random number.
     """
     indptr, indices, data = rows
     active, key, draw = len(order), int(state[2]), int(state[3])
@@ -81,9 +81,9 @@ def dual_epoch(
 def l1_epoch(
     columns: Entries, weight: Array, penalised: Array, w: Array, short: Array, order: Array, sign: Array
 ) -> float:
-    """One pass over the columns for the L1 penalty and a squared loss; returns the largest violation.
+    """Perform one pass over the columns for the L1 penalty and a squared loss; return the largest violation.
 
-    `weight` is C c_i; `short` holds 1 - y f (classes, sign = y).
+    `weight` is C c_i; `short` contains 1 - y f (classes, sign = y).
     """
     indptr, indices, data = columns
     worst = 0.0

@@ -5,8 +5,8 @@ The dual of `problem.py` with w = sum_i beta_i z_i: the optimality condition of 
     beta_i  <-  the point of [low_i, high_i] nearest to  soft(beta_i - G / H, eps / H),                           (1)
     G = z_i'w - y_i + D_i beta_i,    H = ||z_i||^2 + D_i,    soft(b, t) = sign(b) max(|b| - t, 0)
 
-and w follows. Rows are visited in random order; those that stay at a bound are left out for a while (Hsieh, Chang, Lin,
-Keerthi and Sundararajan 2008, A dual coordinate descent method for large-scale linear SVM). Under the L1 penalty
+and w is updated. Rows are visited in random order; those that stay at a bound are excluded temporarily (Hsieh, Chang,
+Lin, Keerthi and Sundararajan 2008, A dual coordinate descent method for large-scale linear SVM). Under the L1 penalty
 columns are visited instead, each with a Newton step and a line search (Fan et al. 2008, LIBLINEAR). Both stop when the
 duality gap is small.
 """
@@ -31,14 +31,14 @@ __all__ = ["CoordinateFit", "Schedule", "by_columns", "by_pairs", "by_rows", "ju
 
 Array = NDArray[Any]
 
-_CHECK_EVERY = 5  # epochs between two looks at the gap
+_CHECK_EVERY = 5  # epochs between evaluations of the gap
 _PERMUTATIONS = 1  # stream of random numbers
-_DENSE = 0.3  # share of stored values from which rows are multiplied as dense ones
-_CACHE = 200 * 2.0**20  # bytes of kernel rows
+_DENSE = 0.3  # fraction of nonzeros above which rows are treated as dense
+_CACHE = 200 * 2.0**20  # size of the cache of kernel rows in bytes
 
 
 class CoordinateFit(NamedTuple):
-    """v = (w, w_s), the objective and the gap, how many epochs it took; the dual point, and beta of all rows."""
+    """v = (w, w_s), objective and gap, number of epochs; the dual point, and beta of all rows."""
 
     v: Array
     primal: float
@@ -50,7 +50,7 @@ class CoordinateFit(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """When to stop, relative to the objective; the seed of the order of visits; what is called after each epoch."""
+    """Tolerance relative to the objective, epoch limit, seed of the order of rows, and callback after each epoch."""
 
     tolerance: float
     max_epochs: int
@@ -61,7 +61,7 @@ class Schedule(NamedTuple):
 def by_rows(Z: Any, y: Array, weight: Array, problem: LinearProblem, schedule: Schedule) -> CoordinateFit:
     """Minimise P with an L2 penalty, until the gap is `schedule.tolerance` of the objective.
 
-    An intercept without a penalty is found from outside: min over w of P is convex in b, and its slope is -sum beta.
+    An unpenalised intercept is found by an outer search: min over w of P is convex in b, and its slope is -sum beta.
     """
     if not problem.is_free:
         return _descend(Z, y, weight, problem, np.zeros(len(y)), 0.0, schedule)
@@ -84,7 +84,7 @@ def by_rows(Z: Any, y: Array, weight: Array, problem: LinearProblem, schedule: S
 
 
 def by_pairs(Z: Any, y: Array, weight: Array, problem: LinearProblem, schedule: Schedule) -> CoordinateFit:
-    """The same for losses with a kink and an intercept without penalty: pairs of rows keep sum beta = 0."""
+    """Minimise P for losses with a kink and an unpenalised intercept: steps of pairs of rows preserve sum beta = 0."""
     kept = np.flatnonzero(weight > 0)
     X = Z[kept, :-1]
     rows = rows_of(X.toarray() if X.nnz > _DENSE * X.shape[0] * X.shape[1] else X)
@@ -113,7 +113,7 @@ def by_pairs(Z: Any, y: Array, weight: Array, problem: LinearProblem, schedule: 
 
 
 def _dual_problem(problem: LinearProblem, y: Array, weight: Array) -> DualProblem:
-    """The dual of `svm/dual/solver.py`: one variable per row, or two for targets that are numbers."""
+    """Return the dual of `svm/dual/solver.py`: one variable per row, or two for regression."""
     n, zero = len(y), np.zeros(len(y))
     if problem.positive >= 0:
         return DualProblem(-y, np.where(y < 0, -weight, zero), np.where(y > 0, weight, zero), np.arange(n))
@@ -130,14 +130,14 @@ def _descend(
     b: float,
     schedule: Schedule,
 ) -> CoordinateFit:
-    """The steps (1) from some beta; a constant column without penalty has the weight b."""
+    """Perform the steps (1) from some beta; the weight of an unpenalised constant column is b."""
     from summula.svm.linear.coordinate_kernels import dual_epoch
 
     square = np.asarray(Z.multiply(Z).sum(axis=1)).reshape(-1) - (problem.column**2 if problem.is_free else 0.0)
     box, kept = _box(problem, y, weight), np.flatnonzero(weight > 0)
     beta, v, y_left, whole = beta.copy(), np.asarray(Z.T @ beta), y, Z
     if problem.is_free:
-        # The weight of the constant column stays at b: its steps are undone, and y - b takes the place of y.
+        # The weight of the constant column is fixed at b: its steps are undone, and y is replaced by y - b.
         v[-1], y_left = 0.0, y - b * problem.column
         whole, Z = Z, Z.copy()
         Z.data[Z.indptr[1:] - 1] = 0.0  # the constant is the last entry of every row
@@ -162,12 +162,12 @@ def _descend(
             fit = judged()
             if fit.converged or (settled and active == len(kept)):
                 return fit
-            active, state[0] = len(kept), np.inf  # all rows take part again
+            active, state[0] = len(kept), np.inf  # all rows are active again
     return judged()
 
 
 def _box(problem: LinearProblem, y: Array, weight: Array) -> Array:
-    """low, high, D and epsilon of every row."""
+    """Return low, high, D and epsilon of every row."""
     most = np.full(len(y), np.inf) if problem.is_squared else weight
     D = 0.5 / np.where(weight > 0, weight, 1.0) if problem.is_squared else np.zeros(len(y))
     if problem.positive >= 0:
@@ -179,7 +179,7 @@ def _box(problem: LinearProblem, y: Array, weight: Array) -> Array:
 def judged_at(
     Z: Any, y: Array, weight: Array, problem: LinearProblem, v: Array, beta: Array | None, tolerance: float
 ) -> CoordinateFit:
-    """P(v), and P(v) less the dual of beta; of the slopes at v without beta. Z is CSR, or has `scores`, `combined`."""
+    """Return P(v) and its gap to the dual of beta, or of the slopes at v; Z is CSR, or has `scores` and `combined`."""
     own = hasattr(Z, "scores")
     f = np.asarray(Z.scores(v) if own else Z @ v)
     here = losses(problem, y, f)

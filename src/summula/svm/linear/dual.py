@@ -1,12 +1,11 @@
 """A dual point from the slopes of the losses, and the value of the dual there.
 
-For any beta that is feasible but for its sum, the positive and the negative part are scaled to sum to 0 (where an
-intercept has no penalty), then both by the factor at which the dual of `problem.py` is largest (or, under an L1
-penalty, still defined). Scaling down keeps beta within its bounds. All that is needed are sums over rows, one for each
-sign.
+For any beta that satisfies its bounds, the positive and the negative part are scaled to sum to 0 (if an intercept is
+unpenalised), then both by the factor that maximises the dual of `problem.py` (or, with an L1 penalty, makes it finite).
+Scaling down keeps beta within its bounds. Only sums over rows are needed, one for each sign.
 
-Losses with a kink leave beta open where a row is on it, some as many rows as there are columns. `DualRows` keeps beta
-of these alone: everywhere else the slope at v says what it is.
+At the kink of a loss beta is not determined by the slope; typically there are as many such rows as columns. `DualRows`
+stores beta of these rows only: elsewhere it is the slope at v.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ __all__ = ["DualRows", "DualSides", "dual_sides", "penalty_of"]
 Array = NDArray[Any]
 
 
-_ON_KINK = 1e-8  # how near a row counts as being on the kink, where rounding may decide its slope
+_ON_KINK = 1e-8  # distance within which a row counts as being on the kink, where its slope may depend on rounding
 
 
 @schema.saved(
@@ -33,7 +32,7 @@ _ON_KINK = 1e-8  # how near a row counts as being on the kink, where rounding ma
     beta=schema.Array("float64", "n_kept"),
 )
 class DualRows(NamedTuple):
-    """Rows whose beta the slope at v does not tell, and their beta."""
+    """Rows whose beta is not determined by the slope at v, and their beta."""
 
     rows: Array
     beta: Array
@@ -51,11 +50,11 @@ class DualRows(NamedTuple):
         return cls(rows.astype(np.int64), beta[rows])
 
     def numbered(self, numbers: Array) -> DualRows:
-        """The same rows by their numbers in a larger table."""
+        """Return the same rows, by their numbers in a larger table."""
         return DualRows(numbers[self.rows].astype(np.int64), self.beta)
 
     def applied(self, from_slopes: Array) -> Array:
-        """beta of all rows."""
+        """Return beta of all rows."""
         beta = from_slopes.copy()
         beta[self.rows] = self.beta
         return beta
@@ -70,7 +69,7 @@ class DualSides(NamedTuple):
     products: Array  # (2, p)
 
     def dual(self, problem: LinearProblem) -> float:
-        """The largest value of the dual among scaled beta; never below 0, since losses and penalties are not."""
+        """Return the largest value of the dual over scalings of beta, at least 0, since losses and penalties are."""
         scale = np.ones(2)
         if problem.is_free:
             sizes = np.abs(self.total)
@@ -86,13 +85,13 @@ class DualSides(NamedTuple):
             most = min(1.0, 1.0 / largest) if largest > 0 else 1.0
         best = max(min(linear / square, most), 0.0) if square > 0 else most
         value = best * linear - 0.5 * best**2 * square
-        return value if value > 0.0 else 0.0  # also where squares overflow
+        return value if value > 0.0 else 0.0  # also if squares overflow
 
 
 def dual_sides(
     problem: LinearProblem, y: Array, weight: Array, beta: Array, times: Callable[[Array], Array]
 ) -> DualSides:
-    """The sums of some rows; `times` multiplies their transpose by a vector."""
+    """Return the sums of some rows; `times` multiplies their transpose by a vector."""
     sides = (np.minimum(beta, 0.0), np.maximum(beta, 0.0))
     total, square = np.array([side.sum() for side in sides]), np.zeros(2)
     if problem.is_squared:
@@ -103,6 +102,6 @@ def dual_sides(
 
 
 def penalty_of(problem: LinearProblem, v: Array) -> float:
-    """R(v)."""
+    """Return R(v)."""
     penalised = v[:-1] if problem.is_free else v
     return problem.regulariser.value(penalised)

@@ -4,7 +4,7 @@ The hinge loss, and each side of the epsilon-insensitive loss, is max(0, h_k - a
 
     hinge                  a = y z,  h = 1            epsilon-insensitive    a = z, h = y - eps;  a = -z, h = -y - eps
 
-so that with R = I (0 for an intercept without penalty) the problem of `problem.py` is
+so that with R = I (0 for an unpenalised intercept) the problem of `problem.py` is
 
     minimise  1/2 v'Rv + sum_k c_k xi_k      subject to   A v + xi - h = s >= 0,   xi >= 0                        (1)
 
@@ -16,8 +16,9 @@ eliminate everything but v: with D = s/u + xi/t,
 
     (R + A'D^-1 A) dv = A'u - R v + A'D^-1 g                                                                     (3)
 
-which Mehrotra's predictor and corrector solve with one factor. Some 10 to 25 steps suffice, whatever the scales of the
-columns; coordinate descent may need thousands of epochs for the same gap. Rows are summed in blocks on all threads.
+which Mehrotra's predictor and corrector solve with one factor. About 10 to 25 steps suffice, independent of the scales
+of the columns; coordinate descent may need thousands of epochs for the same gap. Rows are summed in blocks on all
+threads.
 
 Mehrotra (1992), On the implementation of a primal-dual interior point method. Portnoy and Koenker (1997), The Gaussian
 hare and the Laplacian tortoise, which solves median regression in this way.
@@ -42,14 +43,14 @@ __all__ = ["MOST_COLUMNS", "by_interior_point"]
 
 Array = NDArray[Any]
 
-MOST_COLUMNS = 512  # beyond, a Gram matrix per step takes longer than coordinate descent
-_BACK = 0.995  # share of the way to the boundary
-_IDLE = 5  # steps without progress after which the best point is returned
-_ROUNDING = 1e-6  # of the objective: a smaller gap that steps no longer reduce is rounding (unscaled columns)
-_EMPTY = 1e-16  # of the objective: nothing is left but rounding
-_SETTLED = 1e-3  # share of C from a bound within which a multiplier counts as being there
-_HEAVY = 16.0  # multiple of the total weight of typical rows (n times the median) that larger weights are lowered to
-_RAISE = 1e4  # by which that is raised where a multiplier makes use of it
+MOST_COLUMNS = 512  # above this, a Gram matrix per step takes longer than coordinate descent
+_BACK = 0.995  # fraction of the step to the boundary
+_IDLE = 5  # number of steps without progress after which the best point is returned
+_ROUNDING = 1e-6  # relative to the objective: a smaller gap that steps no longer reduce is rounding (unscaled columns)
+_EMPTY = 1e-16  # relative to the objective: a smaller gap is rounding
+_SETTLED = 1e-3  # distance to a bound, relative to C, within which a multiplier counts as being at it
+_HEAVY = 16.0  # larger weights are reduced to this multiple of n times the median weight
+_RAISE = 1e4  # factor by which that limit is raised if a multiplier reaches it
 
 
 class _Sides(NamedTuple):
@@ -68,7 +69,7 @@ class _Sides(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """A point strictly inside the bounds of (1).
+    """A strictly feasible point of (1).
 
     `values` are s, xi, u and t, in that order along the first axis; all are > 0 at a point.
     """
@@ -88,7 +89,7 @@ class _Point(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """A step of v, what it adds to Z v, its length, and the gap u's + t'xi after it."""
+    """A step of v, the change of Z v, its length, and the gap u's + t'xi after it."""
 
     v: Array
     more: Array
@@ -99,7 +100,7 @@ class _Step(NamedTuple):
 class _Work(NamedTuple):
     """Arrays shared by the kernels of one step: see `interior_point_kernels.py`."""
 
-    wide: Array  # (4, sides * n): the inverse of D, two rests, g
+    wide: Array  # (4, sides * n): the inverse of D, two residuals, g
     rows: Array  # (3, n): weight, theta, and the change of the scores
     columns: Array  # (2, p): the scale of a factor, and the step of v
     L: Array  # (p, p)
@@ -111,7 +112,7 @@ class _Work(NamedTuple):
 
 
 def _vectors(values: Array) -> tuple[Array, ...]:
-    """Values of all sides and rows, as kernels take them: one vector for each place along the first axis."""
+    """Return the values of all sides and rows for the kernels: one vector for each index of the first axis."""
     return tuple(values.reshape(len(values), -1))
 
 
@@ -129,7 +130,7 @@ def by_interior_point(
     kept = np.flatnonzero(weight > 0)
     if len(kept) > BLOCK_ROWS:
         return _minimised(chunk, y, weight, problem, kept, tolerance, max_steps, on_step)
-    with one_blas_thread():  # once for all steps: a single block needs no other threads
+    with one_blas_thread():  # once for all steps: a single block uses no other threads
         return _minimised(chunk, y, weight, problem, kept, tolerance, max_steps, on_step)
 
 
@@ -143,7 +144,7 @@ def _minimised(
     max_steps: int,
     on_step: Callable[[Callable[[], CoordinateFit]], bool],
 ) -> CoordinateFit:
-    """Solve with weights no larger than `most`: multipliers below that are those of the true weights, too.
+    """Solve with weights clipped to `most`: multipliers below that are optimal for the true weights, too.
 
     Steps from multipliers between 0 and 1e10 for some rows, and 1 for others, would end far from the optimum.
     """
@@ -191,7 +192,7 @@ def _iterated(
 
 
 class _Steps:
-    """Predictor and corrector steps, and the gap where they are."""
+    """Predictor and corrector steps, and the gap at the current point."""
 
     def __init__(self, rows: RowProducts, problem: LinearProblem, y: Array, weight: Array, c: Array) -> None:
         self.rows, self.problem, self.y, self.weight, self.c = rows, problem, y, weight, c
@@ -207,23 +208,23 @@ class _Steps:
         self.refresh()
 
     def refresh(self) -> None:
-        """Z v, and A'u - R v, from the rows: steps only change them, and rounding adds up."""
+        """Recompute Z v and A'u - R v from the rows, since rounding errors accumulate in their updates."""
         self.scores = self.rows.scores(self.point.v)
         theta = _over_sides(self.sides.sign * self.point.multiplier[0])
         self.slope = self.rows.combined(theta) - self.penalised * self.point.v
 
     def estimate(self) -> tuple[float, float]:
-        """The gap, apart from the remaining slope, and the objective."""
+        """Return the gap, ignoring the remaining slope, and the objective."""
         return self.gap, self.objective
 
     def step(self) -> None:
-        """One predictor and corrector step."""
+        """Perform one predictor and corrector step."""
         after, self.count = np.empty_like(self.point.values), self.count + 1
         if self._few and self._step_few_rows(after):
             return
         dv, more, length, self.gap = self._step(after)
         self.point = _Point(self.point.v + length * dv, after)
-        # Both equations of (2) that are linear lose this share of their error.
+        # The residuals of the two linear equations of (2) decrease by this fraction.
         self.scores, self.slope = self.scores + length * more, (1.0 - length) * self.slope
         v, slack = self.point.v, self.point.slack
         self.objective = 0.5 * float(v @ (self.penalised * v)) + float((self.c * slack[1]).sum())
@@ -244,7 +245,7 @@ class _Steps:
         return _Step(dv, more, *move(values, sign, D, rest, g, more, _BACK, _vectors(after)))
 
     def _step_few_rows(self, after: Array) -> bool:
-        """The same in one call of a kernel; False where (3) is singular."""
+        """Do the same in one kernel call; return False if (3) is singular."""
         from summula.svm.linear.interior_point_kernels import step_few_rows
 
         (v, values), wide, v_after = self.point, self.flat.shape[1], np.empty_like(self.slope)
@@ -255,7 +256,7 @@ class _Steps:
         return bool(length)
 
     def judged(self, point: _Point, tolerance: float) -> CoordinateFit:
-        """Objective and gap at v; multipliers next to a bound are put there if the gap allows it."""
+        """Return objective and gap at v; multipliers near a bound are moved to it if the gap allows it."""
         here = point.multiplier[0]
         share = here / self.c
         settled = np.where(share < _SETTLED, 0.0, np.where(share > 1 - _SETTLED, self.c, here))
@@ -264,18 +265,18 @@ class _Steps:
             fit = judged_at(self.rows, self.y, self.weight, self.problem, point.v, theta, tolerance)
             if fit.converged:
                 break
-        # A certificate has to name few rows only: as long as most multipliers are between their bounds, go on.
+        # A certificate should list few rows only: continue as long as most multipliers are between their bounds.
         return fit._replace(converged=fit.converged and u is settled)
 
 
 def _median(weight: Array) -> float:
-    """The median, which of equal weights is known."""
+    """Return the median; equal weights need no sorting."""
     equal = len(weight) > 0 and (weight == weight[0]).all()
     return float(weight[0] if equal else np.median(weight))
 
 
 def _start(sides: _Sides, columns: int) -> _Point:
-    """v = 0, multipliers in the middle, and slacks that meet (1)."""
+    """Return v = 0, multipliers in the middle of their bounds, and slacks that satisfy (1)."""
     size = float(np.abs(sides.h).mean()) or 1.0
     values = np.empty((4, *sides.h.shape))
     values[:2] = np.maximum([-sides.h, sides.h], 0.0) + size
@@ -284,5 +285,5 @@ def _start(sides: _Sides, columns: int) -> _Point:
 
 
 def _over_sides(values: Array) -> Array:
-    """The sums of the two sides of a loss; the values themselves where there is one."""
+    """Return the sums over the two sides of a loss, or the values themselves for a one-sided loss."""
     return np.asarray(values[0] if len(values) == 1 else values[0] + values[1])

@@ -1,8 +1,8 @@
-"""Compiled loops over the rows of `interior_point.py`: what a step needs besides products with the rows.
+"""Compiled loops over the rows of `interior_point.py`, for the parts of a step other than products with the rows.
 
 `values` are s, xi, u and t, each for the rows of the first side of the loss, then of the second; `sign` and h are those
-of the sides. The inverse of D, `rest` (mu - u s and mu - t xi, divided by u and t) and g are written by one kernel and
-read by the next. (Vectors compile in half the time of arrays with an axis for the sides.)
+of the sides. The inverse of D, `rest` (residuals mu - u s and mu - t xi, divided by u and t) and g are written by one
+kernel and read by the next. (Vectors compile in half the time of arrays with an axis for the sides.)
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RANK = 1e-11  # pivot of the scaled matrix below which it counts as singular
 def predict(
     values: Any, sign: Array, h: Array, scores: Array, D: Array, rest: Any, g: Array, weight: Array, theta: Array
 ) -> None:
-    """Prepare a predictor, mu = 0: the weights of the Gram matrix, and those of its right side."""
+    """Prepare a predictor, mu = 0: the weights of the Gram matrix, and those of the right-hand side."""
     (s, xi, u, t), (first, second), n = values, rest, len(scores)
     for i in range(n):
         weight[i] = theta[i] = 0.0
@@ -42,7 +42,7 @@ def predict(
 
 @internal_kernel
 def _longest(values: Any, sign: Array, D: Array, rest: Any, g: Array, more: Array) -> float:
-    """The longest step before a variable becomes 0, at most 1; g becomes the step of u, rest those of s and xi."""
+    """Return the longest step before a variable becomes 0, at most 1; g is set to the step of u, rest to s, xi."""
     (s, xi, u, t), (first, second), n, most = values, rest, len(more), 1.0
     for k in range(len(g)):
         i = k if k < n else k - n
@@ -62,7 +62,7 @@ def _longest(values: Any, sign: Array, D: Array, rest: Any, g: Array, more: Arra
 def correct(
     values: Any, sign: Array, h: Array, scores: Array, D: Array, rest: Any, g: Array, more: Array, theta: Array
 ) -> None:
-    """Turn a predictor, which adds `more` to the scores, into the right side of the corrector."""
+    """Convert a predictor, which adds `more` to the scores, to the right-hand side of the corrector."""
     (s, xi, u, t), (first, second), n = values, rest, len(scores)
     length = _longest(values, sign, D, rest, g, more)
     before = after = 0.0
@@ -86,7 +86,7 @@ def correct(
 def move(
     values: Any, sign: Array, D: Array, rest: Any, g: Array, more: Array, back: float, after: Any
 ) -> tuple[float, float]:
-    """Write the values after a corrector, `back` of the way to the boundary; returns that length, and u's + t'xi."""
+    """Apply a corrector, the fraction `back` of the way to the boundary; return its length, and u's + t'xi."""
     (s, xi, u, t), (first, second), (s_after, xi_after, u_after, t_after), gap = values, rest, after, 0.0
     length = back * _longest(values, sign, D, rest, g, more)
     for k in range(len(g)):
@@ -98,7 +98,7 @@ def move(
 
 @internal_kernel
 def _factor(Z: Array, weight: Array, penalised: Array, L: Array, scale: Array) -> bool:
-    """Cholesky's factor of the matrix of (3), scaled to a unit diagonal; False where it is singular."""
+    """Compute the Cholesky factor of the matrix of (3), scaled to unit diagonal; return False if it is singular."""
     p = len(scale)
     for a in range(p):
         for b in range(p):
@@ -120,7 +120,7 @@ def _factor(Z: Array, weight: Array, penalised: Array, L: Array, scale: Array) -
 
 @internal_kernel
 def _solve(Z: Array, theta: Array, slope: Array, L: Array, scale: Array, x: Array, more: Array) -> None:
-    """The solution x of (3) with the right side slope + Z'theta, and Z x."""
+    """Compute the solution x of (3) with the right-hand side slope + Z'theta, and Z x."""
     p = len(scale)
     for a in range(p):
         x[a] = slope[a]
@@ -157,12 +157,12 @@ def step_few_rows(
     v_after: Array,
     after: Array,
 ) -> tuple[float, float, float]:
-    """One step of `interior_point.py` on dense rows: its length, and gap and objective after it.
+    """Perform one step of `interior_point.py` on dense rows; return its length, and gap and objective after it.
 
     The same as `predict`, `correct` and `move` with the products between them, in one call. `scores` and `slope` are
-    moved along, unless (3) is singular: then the length is 0. Arrays of vectors, which are cheaper to hand over than
-    tuples, are `sides` (sign and h), `wide` (D, rest and g), `rows` (weight, theta and the change of the scores) and
-    `columns` (the scale of the factor, and the step of v).
+    updated, unless (3) is singular: then the length is 0. Arrays of vectors, which are cheaper to pass than tuples, are
+    `sides` (sign and h), `wide` (D, rest and g), `rows` (weight, theta and the change of the scores) and `columns` (the
+    scale of the factor, and the step of v).
     """
     now, then = (values[0], values[1], values[2], values[3]), (after[0], after[1], after[2], after[3])
     sign, h, D, rest, g = sides[0], sides[1], wide[0], (wide[1], wide[2]), wide[3]
@@ -177,7 +177,7 @@ def step_few_rows(
     objective = 0.0
     for a in range(len(v)):
         v_after[a] = v[a] + length * x[a]
-        slope[a] *= 1.0 - length  # both equations of (2) that are linear lose this share of their error
+        slope[a] *= 1.0 - length  # the residuals of the two linear equations of (2) decrease by this fraction
         objective += 0.5 * penalised[a] * v_after[a] * v_after[a]
     n = len(scores)
     for i in range(n):

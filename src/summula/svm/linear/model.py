@@ -1,4 +1,4 @@
-"""Base class of LinearSVC and LinearSVR: the choice of the solver, and the names of the results."""
+"""Base class of LinearSVC and LinearSVR: the choice of the solver, and the fitted attributes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
 class _Fitted(NamedTuple):
     """One score: v, objective, gap, steps, whether the tolerance was reached, and rows on the kink of the loss.
 
-    `is_confirmed` says that objective and gap are those of the certificate, computed in the same way.
+    `is_confirmed` is whether objective and gap are already those of the certificate.
     """
 
     v: Array
@@ -58,19 +58,19 @@ class _Fitted(NamedTuple):
 
 
 class LinearMachine(Estimator):
-    """Scores w'x + b by minimising the problem of `problem.py`.
+    """Base class of linear models w'x + b that minimise the problem of `problem.py`.
 
     Parameters
     ----------
     dual : bool or "auto", default="auto"
-        For compatibility: the solver is chosen by the shape of the data.
+        For compatibility with scikit-learn; the solver is chosen by the shape of the data.
     tol : float, default=1e-4
-        Largest gap, as a share of the objective.
+        Tolerance for the gap, relative to the objective.
     C : float, default=1.0
     fit_intercept : bool, default=True
     verbose : int, default=0
     penalize_intercept : bool, default=True
-        True penalises the intercept as scikit-learn does; False is the objective of the textbooks.
+        Whether to penalise the intercept, as in scikit-learn; False is the objective of the textbooks.
     max_time : float, optional
 
     Attributes
@@ -90,7 +90,7 @@ class LinearMachine(Estimator):
     certificate_: LinearCertificate
 
     def _column(self) -> float:
-        """The constant that stands for the intercept; 0 without one."""
+        """Return the value of the constant column of the intercept; 0 without one."""
         if not self.fit_intercept:
             return 0.0
         return float(self.intercept_scaling) if self.penalize_intercept else 1.0
@@ -102,7 +102,7 @@ class LinearMachine(Estimator):
             )
 
     def _solve(self, run: Run, problems: list[LinearProblem]) -> None:
-        """Fit all scores one after the other; what there is so far is offered."""
+        """Fit the scores one by one; intermediate fits are offered."""
         if len(problems) > 1:
             run.keep_rows()
         p = run.source.n_features + (self._column() != 0.0)
@@ -162,7 +162,7 @@ class LinearMachine(Estimator):
         found = minimise(run, problem, 1e-4 * self.tol, most, on_step)
         primal, gap = judge(run, problem, found.x)
         while gap > self.tol * primal and found.converged and found.gap > 0.0 and found.n_steps:
-            # The decrement says less than the gap where columns are long: go on from there.
+            # With columns of large norm the decrement is less reliable than the gap: continue from there.
             found = minimise(run, problem, 1e-4 * found.gap / primal, most, on_step, start=found.x)
             before, (primal, gap) = gap, judge(run, problem, found.x)
             if gap > before / 2:
@@ -212,7 +212,7 @@ class LinearMachine(Estimator):
 
 
 def _unfitted(run: Run, problem: LinearProblem, columns: int) -> _Fitted:
-    """A score of 0, and how good it is."""
+    """Return the zero score with its objective and gap."""
     v = np.zeros(columns)
     return _Fitted(v, *judge(run.leading(run.source.n_rows), problem, v), 0, False)
 
@@ -234,5 +234,5 @@ def _read(run: Run, problem: LinearProblem) -> tuple[Chunk, Array, Array]:
 
 
 def _legacy(state: Any) -> Any:
-    """A Generator as a RandomState drawn from it."""
+    """Return an int seed, or a RandomState seeded from a Generator."""
     return np.random.RandomState(state.integers(2**31)) if isinstance(state, np.random.Generator) else state

@@ -1,7 +1,7 @@
-"""Newton's method for squared losses: passes over the rows, so files and collections serve as well as arrays.
+"""Newton's method for squared losses by passes over the rows, which may be arrays, files or collections.
 
-The squared losses have a slope everywhere and a curvature that jumps where a row reaches the margin. With A the rows
-that violate it
+The squared losses are differentiable, with a curvature that jumps where a row reaches the margin. With A the rows that
+violate the margin
 
     P'(v)  = R'(v) + C sum_{i in A} c_i l'(f_i) z_i,       P''(v) = I + 2 C sum_{i in A} c_i z_i z_i'             (1)
 
@@ -32,15 +32,15 @@ __all__ = ["WIDE", "SquaredSums", "minimise"]
 
 Array = NDArray[Any]
 
-WIDE = 2_048  # columns beyond which no Hessian is formed
-_LEVEL = 8  # ratio of the numbers of rows of consecutive starts
+WIDE = 2_048  # number of columns above which no Hessian is formed
+_LEVEL = 8  # ratio of the numbers of rows of consecutive initialisation levels
 _FEWEST = 4_096
 _ROWS = "rows and a constant"
 
 
 @dataclass(frozen=True)
 class SquaredSums(Sum):
-    """Loss, its slope and half its curvature matrix; `params` are the problem, v, and whether the last is wanted."""
+    """Loss, its slope and half its curvature matrix; `params`: the problem, v, and whether curvature is needed."""
 
     value: float
     slope: Array
@@ -48,7 +48,7 @@ class SquaredSums(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[LinearProblem, Array, bool]) -> Self:
-        """The sums of one chunk."""
+        """Return the sums over one chunk."""
         problem, v, curved = params
         Z = rows_with_constant(chunk, problem.column)
         y, weight = targets_and_weights(problem, chunk)
@@ -85,7 +85,7 @@ class SquaredSums(Sum):
 
 
 def rows_with_constant(chunk: Chunk, column: float) -> Any:
-    """The rows z_i of a chunk: a block, or CSR; not to be written to."""
+    """Return the rows z_i of a chunk, a block or CSR, which must not be modified."""
     return chunk.kept((_ROWS, column), lambda: _with_constant(chunk, column))
 
 

@@ -1,4 +1,4 @@
-"""Compiled sums of `newton.py` over few rows, for which calls of NumPy take longer than the sums."""
+"""Compiled sums of `newton.py` over few rows, for which the overhead of NumPy calls dominates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 def squared_sums(Z: Array, y: Array, weight: Array, v: Array, epsilon: float, slope: Array, curvature: Array) -> float:
     """Return the sum of the squared losses at v, and add its slope and curvature matrix to the last arguments.
 
-    With epsilon < 0 the targets are classes, -1 and 1. A curvature without rows is left out.
+    With epsilon < 0 the targets are classes, -1 and 1. A curvature array without rows is not computed.
     """
     value, p = 0.0, len(v)
     for i in range(len(y)):
@@ -29,7 +29,7 @@ def squared_sums(Z: Array, y: Array, weight: Array, v: Array, epsilon: float, sl
         if epsilon >= 0.0:
             over, sign = abs(f - y[i]) - epsilon, 1.0 if f > y[i] else -1.0
         if over <= 0.0:
-            continue  # NaN goes on, and shows in the sums
+            continue  # NaN passes, and propagates to the sums
         value += weight[i] * over * over
         share = 2.0 * weight[i] * over * sign
         for a in range(p):

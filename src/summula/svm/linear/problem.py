@@ -8,12 +8,12 @@ With z_i = (x_i, s) and v = (w, w_s), so that f(x) = w'x + b, b = s w_s, row wei
     l    hinge                       max(0, 1 - y f)            epsilon_insensitive           max(0, |y - f| - eps)
          squared_hinge               its square                 squared_epsilon_insensitive   its square
 
-The dual has one beta_i per row, which carries the sign of its class. With D_i = 1 / (2 C c_i) for squared losses, and
-0 and |beta_i| <= C c_i for the others; beta_i y_i >= 0 for classes,
+The dual has one beta_i per row, which has the sign of its class. With D_i = 1 / (2 C c_i) for squared losses, and
+D_i = 0, |beta_i| <= C c_i otherwise; beta_i y_i >= 0 for classes,
 
     D(beta) = -R*(sum_i beta_i z_i) + sum_i (y_i beta_i - eps |beta_i| - D_i beta_i^2 / 2)                        (2)
 
-R* is 1/2 ||.||^2, or 0 where no entry is larger than 1 (L1); an intercept without penalty asks for sum beta = 0.
+R* is 1/2 ||.||^2, or 0 if no entry is larger than 1 (L1); an unpenalised intercept requires sum beta = 0.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ NUMBER_LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 class LinearProblem(NamedTuple):
     """Definition of the problem (1).
 
-    `column` is s, 0 without an intercept; `positive` the code of the class that a score tells from the rest, -1 where
-    targets are numbers; `inside` and `outside` are the weights of that class and of the others.
+    `column` is s, 0 without an intercept; `positive` is the code of the positive class, -1 for regression; `inside` and
+    `outside` are the weights of that class and of the others.
     """
 
     loss: str
@@ -65,17 +65,17 @@ class LinearProblem(NamedTuple):
 
     @property
     def regulariser(self) -> Penalty:
-        """R of (1)."""
+        """The regulariser R of (1)."""
         return Penalty(1.0) if self.penalty == "l1" else Penalty(0.0, 1.0)
 
     @property
     def is_squared(self) -> bool:
-        """Whether the loss has a slope everywhere."""
+        """Whether the loss is squared, and so differentiable."""
         return self.loss.startswith("squared")
 
     @property
     def is_free(self) -> bool:
-        """Whether there is an intercept without a penalty."""
+        """Whether there is an unpenalised intercept."""
         return self.column != 0.0 and not self.penalize_intercept
 
 
@@ -88,7 +88,7 @@ class Pointwise(NamedTuple):
 
 
 def losses(problem: LinearProblem, y: Array, f: Array) -> Pointwise:
-    """The losses of scores; at a kink the slope is 0."""
+    """Return the losses of scores; at a kink the slope is 0."""
     if problem.positive >= 0:
         over, sign = np.maximum(1.0 - y * f, 0.0), -y
     else:
@@ -100,7 +100,7 @@ def losses(problem: LinearProblem, y: Array, f: Array) -> Pointwise:
 
 
 def targets_and_weights(problem: LinearProblem, chunk: Chunk) -> tuple[Array, Array]:
-    """y of (1), and C c_i; not to be written to."""
+    """Return y of (1) and C c_i, which must not be modified."""
     found: tuple[Array, Array] = chunk.kept(problem, lambda: _targets_and_weights(problem, chunk))
     return found
 

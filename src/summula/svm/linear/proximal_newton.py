@@ -4,9 +4,9 @@ With slope g and (generalised) Hessian H of the loss at v, a step goes towards t
 
     g'(z - v) + 1/2 (z - v)'H (z - v) + |z|_1                                                                    (1)
 
-which is an L1 quadratic (`optimize/solvers/l1_quadratic.py`; an intercept without penalty is eliminated first), as far
-as the objective falls. The loss is quadratic in pieces, so the last step ends at the minimum. Lee, Sun and Saunders
-(2014), Proximal Newton-type methods for minimizing composite functions.
+which is an L1 quadratic (`optimize/solvers/l1_quadratic.py`; an unpenalised intercept is eliminated first), halved
+until the objective decreases. The loss is piecewise quadratic, so the last step ends at the minimum. Lee, Sun and
+Saunders (2014), Proximal Newton-type methods for minimizing composite functions.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Array = NDArray[Any]
 
 _ARMIJO = 1e-4
 _HALVINGS = 30
-_NOISE = {"float64": 1e-13, "float32": 1e-6}  # of the value: differences below it are rounding
-_ROUNDING = {"float64": 1e-6, "float32": 1e-4}  # of the objective: a smaller gap that no step reduces is rounding
-_MODEL = 1e-14  # how exactly (1) is solved, relative to the loss
+_NOISE = {"float64": 1e-13, "float32": 1e-6}  # relative to the value: smaller differences are rounding
+_ROUNDING = {"float64": 1e-6, "float32": 1e-4}  # relative to the objective: a smaller, constant gap is rounding
+_MODEL = 1e-14  # tolerance of (1), relative to the loss
 
 
 class _Local(NamedTuple):
@@ -72,7 +72,7 @@ def minimise_sparse(
             step = _model_step(problem, v, here)
             found = _backtracked(run, problem, v, here, step)
             if found is None and judge(run, problem, v + step)[1] < gap / 2:
-                found = v + step, _local(run, problem, v + step)  # values differ by rounding; the gap tells
+                found = v + step, _local(run, problem, v + step)  # values differ by rounding; the gap decides
             if found is None:
                 status = "converged" if gap <= _ROUNDING[run.source.dtype.name] * primal else "stalled"
                 break
@@ -89,11 +89,11 @@ def _local(run: Run, problem: LinearProblem, v: Array) -> _Local:
 
 
 def _model_step(problem: LinearProblem, v: Array, here: _Local) -> Array:
-    """The step to the minimiser of (1)."""
+    """Return the step to the minimiser of (1)."""
     H, g = here.hessian, here.slope
     step = np.zeros_like(v)
     if problem.is_free and H[-1, -1] > 0:
-        # The intercept follows the others: it eliminates its row of the slope.
+        # The intercept follows from the others: its row of the slope is zero.
         lift, shift = H[-1, :-1] / H[-1, -1], g[-1] / H[-1, -1]
         G, slope, some = H[:-1, :-1] - np.outer(H[:-1, -1], lift), g[:-1] - H[:-1, -1] * shift, v[:-1]
         moved = _minimiser(G, slope, some, here.loss) - some
@@ -106,13 +106,13 @@ def _model_step(problem: LinearProblem, v: Array, here: _Local) -> Array:
 
 def _minimiser(G: Array, slope: Array, v: Array, loss: float) -> Array:
     Gv = G @ v
-    # (The constant makes the quadratic about as large as the loss, against which its tolerance is set.)
+    # (The constant makes the quadratic about as large as the loss, to which its tolerance is relative.)
     quadratic = GramQuadratic(np.ascontiguousarray(G), Gv - slope, 2 * loss + max(float((Gv - 2 * slope) @ v), 0.0))
     return minimise_l1(quadratic, Penalty(1.0), start=v, tolerance=_MODEL, max_sweeps=10_000).v
 
 
 def _backtracked(run: Run, problem: LinearProblem, v: Array, here: _Local, step: Array) -> tuple[Array, _Local] | None:
-    """The longest of the steps 1, 1/2, ... with which the objective falls as promised; None when none helps."""
+    """Return the longest of the steps 1, 1/2, ... with sufficient decrease; None if there is none."""
     t, noise = 1.0, _NOISE[run.source.dtype.name] * abs(here.value)
     promise = here.slope @ step + penalty_of(problem, v + step) - penalty_of(problem, v)
     if promise >= -noise:

@@ -18,16 +18,16 @@ __all__ = ["BLOCK_ROWS", "RowProducts", "is_small", "rows_in_memory"]
 Array = NDArray[Any]
 
 BLOCK_ROWS = 2_048
-_SMALL = 2**17  # rows times squared columns, up to which a kernel's own loops are faster than calls of BLAS
+_SMALL = 2**17  # rows times squared columns up to which a kernel's loops are faster than BLAS calls
 
 
 def is_small(Z: Any) -> bool:
-    """Whether rows are dense, in double precision, and so few that a kernel does all with them that a step needs."""
+    """Return whether rows are dense, in double precision, and few enough for a single kernel call per step."""
     return isinstance(Z, np.ndarray) and Z.dtype == np.float64 and Z.size * Z.shape[1] <= _SMALL
 
 
 class RowProducts:
-    """Products with the rows z_i, or those `kept`, block by block on the threads of the engine."""
+    """Products with the rows z_i, or with the rows `kept`, block by block on the threads of the engine."""
 
     def __init__(self, chunk: Chunk, column: float, kept: NDArray[np.intp] | None = None) -> None:
         if chunk.is_sparse:
@@ -49,19 +49,19 @@ class RowProducts:
         return np.asarray(local_engine().map_reduce(of_block, self._blocks, np.add))
 
     def scores(self, v: Array) -> Array:
-        """Z v."""
+        """Return Z v."""
         if len(self._blocks) == 1:
             return product(self.Z, v)
         return np.concatenate(list(local_engine().map_ordered(lambda part: product(self.Z[part], v), self._blocks)))
 
     def combined(self, theta: Array) -> Array:
-        """Z'theta."""
+        """Return Z'theta."""
         if len(self._blocks) == 1:
             return product(self.Z.T, theta)
         return self._sum(lambda part: product(self.Z[part].T, theta[part]))
 
     def gram(self, weight: Array) -> Array:
-        """Z' diag(weight) Z."""
+        """Return Z' diag(weight) Z."""
         root = np.sqrt(weight)
 
         def of_block(part: slice) -> Array:
@@ -76,7 +76,7 @@ class RowProducts:
 
 
 def rows_in_memory(chunk: Chunk, column: float) -> Any:
-    """The rows z_i of all data as CSR in double precision."""
+    """Return the rows z_i of all data as CSR in double precision."""
     X = chunk.X if chunk.is_sparse else sparse.csr_array(chunk.block(np.float64))
     X = X.astype(np.float64)
     if column:

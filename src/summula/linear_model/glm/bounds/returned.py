@@ -1,6 +1,6 @@
 """Rounding of a solution to the returned point, and its suboptimality.
 
-A solver works with columns about an origin, in double precision: x = (lead, V). Returned are V and the intercept
+A solver works with columns about an origin, in double precision: x = (lead, V). It returns V and the intercept
 b = lead - V'o in the dtype of the data. If columns are far from 0, b cannot represent all digits of the lead, and the
 returned point x_r = (b + V'o, V) differs from x. With the gap at x, where the intercept is optimal,
 

@@ -64,7 +64,7 @@ __all__ = [
 
 Array = NDArray[Any]
 
-_STEEPEST = 1e12  # slopes are cut off here, so that a first step that is too long can be recovered from
+_STEEPEST = 1e12  # slopes are clipped here, so that descent can recover from a first step that is too long
 _SMALLEST_SCALE = 1e-9
 _AHEAD = 8  # number of rows to prefetch
 
@@ -88,9 +88,9 @@ def _prefetch_row(data: Array, first: int, last: int) -> None:
         prefetch(data, k)
 
 
-# Loops over a row may add in any order (every call does so in the same one), which lets them use vector instructions;
-# NaN and infinities keep their meaning. Dense rows are slices. Those of CSR, which are often shorter, are not: a slice
-# is a reference, and counting two per row costs as much as a dozen entries.
+# Loops over a row may add in any order (the same one in every call), which allows vector instructions; NaN and
+# infinities are handled as usual. Dense rows are slices. CSR rows, which are often shorter, are not: a slice is a
+# reference, and counting two references per row costs as much as a dozen entries.
 
 
 @internal_summing_kernel
@@ -111,7 +111,7 @@ def _sparse_dot(data: Array, indices: Array, first: int, last: int, v: Array) ->
 
 @internal_summing_kernel
 def _sparse_add(data: Array, indices: Array, first: int, last: int, step: float, v: Array) -> None:
-    """v += step x, and nothing else."""
+    """v += step x, without averages."""
     for k in range(np.uint64(first), np.uint64(last)):
         v[np.uint64(indices[k])] += step * data[k]
 
@@ -126,7 +126,7 @@ def _square(data: Array) -> float:
 
 @internal_summing_kernel
 def _add(data: Array, indices: Array | None, step: float, before: float, v: Array, a: Any, judged: int) -> float:
-    """v += step x, and (4) where there are averages; returns the increase of |v|^2, if `judged`."""
+    """v += step x, and (4) if there are averages; returns the increase of |v|^2, if `judged`."""
     grown = 0.0
     if indices is None:
         if judged:
@@ -180,7 +180,7 @@ def _apply_l1(
 
 @internal_kernel
 def _learning_rate(rule: Rule, t: float, eta: float) -> Any:
-    """The step size of step t; `eta` where it does not depend on t."""
+    """Return the step size of step t; `eta` if it does not depend on t."""
     if rule.schedule == 1:
         return 1.0 / (rule.alpha * (rule.early + t - 1.0))
     if rule.schedule == 2:
@@ -190,7 +190,7 @@ def _learning_rate(rule: Rule, t: float, eta: float) -> Any:
 
 @internal_kernel
 def _passive_aggressive(rule: Rule, value: float, slope: float, norm: float) -> Any:
-    """A step that makes the loss of the row zero, or is as long as eta0 allows."""
+    """Return the step that makes the loss of the row zero, limited by eta0."""
     if rule.schedule == 3:
         step = value / norm if norm > 0.0 else 0.0
         step = step if step < rule.eta0 else rule.eta0
@@ -201,7 +201,7 @@ def _passive_aggressive(rule: Rule, value: float, slope: float, norm: float) -> 
 
 @internal_kernel
 def _prefetch_later(data: Array, indices: Any, starts: Any, width: int, row: int) -> None:
-    """Request a row that comes later in the order."""
+    """Prefetch a row that comes later in the order."""
     if indices is None:
         _prefetch_row(data, row * width, (row + 1) * width)
     else:
@@ -211,7 +211,7 @@ def _prefetch_later(data: Array, indices: Any, starts: Any, width: int, row: int
 
 @internal_kernel
 def _fold_scale(scale: float, scales: float, v: Array, a: Any) -> Any:
-    """Multiply v by its scale, which is 1 from then on, and bring (4) up to date; returns |v|^2."""
+    """Multiply v by its scale, reset the scale to 1, and update (4); returns |v|^2."""
     if a is not None:
         for k in range(len(a)):
             a[k] += scales * v[k]
@@ -254,7 +254,7 @@ def _given(values: Array) -> Array | None:
 
 @internal_kernel
 def _order_rows(order: Array, epochs: Epochs, number: int) -> None:
-    """Write the order of an epoch over all rows; a buffer comes with its order."""
+    """Write the order of an epoch over all rows; a single buffer already has its order."""
     if len(epochs.trace) > 0:
         for i in range(len(order)):
             order[i] = i
@@ -264,13 +264,13 @@ def _order_rows(order: Array, epochs: Epochs, number: int) -> None:
 
 @internal_kernel
 def _apply_l1_to_row(indices: Array, first: int, last: int, numbers: Array, v: Array, a: Any, q: Array) -> Any:
-    """Equation (2) for the columns of a CSR row; returns the increase of |v|^2."""
+    """Apply (2) to the columns of a CSR row; returns the increase of |v|^2."""
     return _apply_l1(last - first, indices[first:last], numbers[L1_SUM], numbers[SCALE], numbers[SCALES], v, a, q)
 
 
 @internal_kernel
 def _apply_l1_to_all(numbers: Array, v: Array, a: Any, q: Array) -> Any:
-    """Equation (2) for all columns; returns the increase of |v|^2."""
+    """Apply (2) to all columns; returns the increase of |v|^2."""
     return _apply_l1(len(v), None, numbers[L1_SUM], numbers[SCALE], numbers[SCALES], v, a, q)
 
 
@@ -303,7 +303,7 @@ def _step_of_row(
 
 @internal_kernel
 def _shrink(rule: Rule, size: int, square: float, numbers: Array, v: Array, a: Any) -> Any:
-    """Equation (3) with the penalty of the batch; returns |v|^2."""
+    """Apply (3) with the penalty of the batch; returns |v|^2."""
     if rule.l2 > 0.0:
         scale = numbers[SCALE]
         if rule.judged and rule.schedule < 3:
@@ -319,7 +319,7 @@ def _shrink(rule: Rule, size: int, square: float, numbers: Array, v: Array, a: A
 
 @internal_kernel
 def _end_epoch(rule: Rule, epochs: Epochs, done: int, n: int, numbers: Array, v: Array, a: Any, q: Any) -> bool:
-    """Bring the penalties and the trace of an epoch up to date; return whether it was clean."""
+    """Update the penalties and the trace of an epoch; return whether it had no updates."""
     clean = False
     if q is not None and rule.schedule < 3:
         # Apply the pending penalty to columns that no row used, so that the final coefficients are penalised.
@@ -343,7 +343,7 @@ def descend_rows(
 ) -> int:
     """As `descend`: `indices` is None for dense rows, a without averages, q without an L1 penalty.
 
-    The compiler leaves out what these need, which it only does for arguments of their own.
+    The compiler omits the code for what is None, which it only does for separate arguments.
     """
     data, starts, width, y, weight, order, steps = rows
     n, done, clean = len(order), 0, False
@@ -389,7 +389,7 @@ def descend_rows(
                 numbers[AVERAGED] += 1.0
             if q is not None:
                 numbers[L1_SUM] += eta * rule.l1
-                if indices is None:  # one row touches every column
+                if indices is None:  # one row updates every column
                     square += _apply_l1_to_all(numbers, v, a, q)
                 else:
                     for r in range(size):
@@ -411,7 +411,7 @@ def _is_finite(b: float, v: Array) -> bool:
 
 
 def apply_pending_updates(state: State) -> None:
-    """Apply the pending penalty (2) to every column, and bring the sum of (4) up to date."""
+    """Apply the pending penalty (2) to every column, and update the sum of (4)."""
     v, a, q, numbers = state
     if len(q):
         _apply_l1(len(v), None, numbers[L1_SUM], numbers[SCALE], numbers[SCALES], v, _given(a), q)
@@ -421,7 +421,7 @@ def apply_pending_updates(state: State) -> None:
 
 
 def warmup() -> None:
-    """Compile the kernels for the usual types, without averages and L1 penalties: these are variants of their own."""
+    """Compile the kernels for the usual types; averages and L1 penalties are separate specialisations."""
     rule = Rule(0, 1.0, 1.0, 1.0, 1.0, 1, 0.1, 0.0, 0, 0.1, 0.5, 0.1, 1.0, 0.0, 1, 1)
     one, order = np.ones(1), np.zeros(1, np.int64)
     for dtype in row_dtypes():

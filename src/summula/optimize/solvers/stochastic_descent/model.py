@@ -290,7 +290,7 @@ class StochasticModel(SparseCoefficients, Estimator):
                 self.certificate_ = self._certified(over, problem, columns)
 
         def cut_short() -> None:
-            # Time is up, or the cluster is lost: the last pass has no time limit, and may fail.
+            # The time limit or a lost cluster ended the fit: the last pass has no time limit, and may fail.
             with watched(lambda: None), suppress(ClusterError):
                 assign(Run(self, run.source, quiet=True))
 

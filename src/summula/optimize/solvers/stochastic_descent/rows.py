@@ -48,7 +48,7 @@ _PIECE_ELEMENTS = 2**15
 _PIECES = 16  # per buffer
 _LEADING_ROWS = 256  # rows used to determine whether columns are far from 0
 _FEW_BUFFERS = 4
-_WORK_AT_ONCE = 2**20  # values of rows, over all epochs that a kernel takes at once: some milliseconds
+_WORK_AT_ONCE = 2**20  # number of values over all epochs of one kernel call: a few milliseconds
 
 
 @dataclass(frozen=True)
@@ -182,13 +182,13 @@ class Visits:
 
     @property
     def whole(self) -> Buffer:
-        """All rows as one buffer, with room for their order."""
+        """Return all rows as one buffer, with memory for their order."""
         assert self._here is not None
         check_watch()
         return self._here._replace(order=np.empty(self.n_rows, np.int64))
 
     def buffers(self, epoch: int) -> Iterator[Buffer]:
-        """All buffers of an epoch."""
+        """Yield all buffers of an epoch."""
         if self._here is not None and self.n_pieces <= _PIECES:
             check_watch()
             yield self._here._replace(order=self._places(epoch, 0, [(0, self.n_rows)]))
@@ -204,7 +204,7 @@ class Visits:
                     check_watch()
                     yield self._here._replace(order=order(numbered)[0])
                 return
-            # A thread makes the next order meanwhile, where there are enough of them to be worth its while.
+            # A thread computes the next order in the meantime, if there are enough rows to be worthwhile.
             with closing(local_engine().map_ordered(order, list(enumerate(groups)))) as orders:
                 for rows, _ in orders:
                     check_watch()
@@ -217,14 +217,14 @@ class Visits:
                 yield buffer._replace(order=self._order(epoch, (number, group))[1])
 
     def _order(self, epoch: int, numbered: tuple[int, Array]) -> tuple[Array, Array]:
-        """The rows of a buffer in the order to see them in: their numbers, and their places in the buffer."""
+        """Return the rows of a buffer in the order of the epoch: their numbers, and their positions in the buffer."""
         number, pieces = numbered
         ranges = [(k * self.piece, min((k + 1) * self.piece, self.n_rows)) for k in pieces.tolist()]
         places = self._places(epoch, number, ranges)
         return np.concatenate([np.arange(a, b) for a, b in ranges])[places], places
 
     def _places(self, epoch: int, number: int, ranges: list[tuple[int, int]]) -> Array:
-        """The places in a buffer of the rows of these ranges, in the order to see them in."""
+        """Return the positions in a buffer of the rows of these ranges, in the order of the epoch."""
         places = np.arange(sum(b - a for a, b in ranges))
         if self.shuffle:
             self._shuffle(self.seed, epoch, number + 1, places)

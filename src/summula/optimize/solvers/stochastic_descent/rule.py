@@ -59,7 +59,7 @@ class Epochs(NamedTuple):
 
     seed, first, shuffle : seed of the order of rows, number of the first epoch, and whether rows are shuffled
     clean : whether to end after an epoch without updates
-    trace : loss with penalty, and updates, of each epoch, to be written; without rows, a buffer in the order given
+    trace : output for loss with penalty, and updates, per epoch; if empty, rows are used in the order of the buffer
     """
 
     seed: int

@@ -122,7 +122,7 @@ class Column:
         self.updates.append(int(updates))
 
     def take_epochs(self, visits: Visits, settings: Settings, first: int, most: int) -> None:
-        """Take up to `most` epochs over rows that are one buffer at once, fewer where a stopping rule may apply."""
+        """Take up to `most` epochs at once over rows in one buffer, fewer if a stopping rule may apply."""
         from summula.optimize.solvers.stochastic_descent.kernels import descend
 
         if settings.tol is not None and not settings.clean_only:
