@@ -3,5 +3,5 @@
 Reading order: `solver` (the dual, and its solution by large working sets), `smo_kernels` (the steps), `kernel_matrix`
 (blocks and cached rows of the kernel matrix), `direct` (an interior-point method where steps take too long),
 `far_columns` (linear kernels of columns far from 0), `hard_margin` (whether one exists), `certificate`,
-`kernel_machine` (the base class of the estimators).
+`machine_fit` (the end of a solver), `kernel_machine` (the base class of the estimators).
 """
