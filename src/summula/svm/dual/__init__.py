@@ -2,6 +2,7 @@
 
 Reading order: `solver` (the dual, and its solution by large working sets), `smo_kernels` (the steps), `kernel_matrix`
 (blocks and cached rows of the kernel matrix), `direct` (an interior-point method where steps take too long),
-`far_columns` (linear kernels of columns far from 0), `hard_margin` (whether one exists), `certificate`,
-`machine_fit` (the end of a solver), `kernel_machine` (the base class of the estimators).
+`far_columns` (linear kernels of columns far from 0), `definiteness` and `hard_margin` (whether a kernel has features,
+and a margin exists), `certificate`, `machine_fit` (the end of a solver), `kernel_machine` (the base class of the
+estimators).
 """

@@ -24,9 +24,8 @@ from summula.core.estimator.rows import RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.kernels.kernel import Kernel, centre_of
-from summula.kernels.mercer import is_mercer
 from summula.kernels.rows import Rows, rows_of
-from summula.kernels.standard import Gaussian, Laplacian, Linear, Polynomial, as_kernel
+from summula.kernels.standard import Gaussian, Linear, Polynomial, as_kernel
 from summula.kernels.values import kernel_values
 from summula.svm.dual.certificate import (
     Machine,
@@ -36,6 +35,7 @@ from summula.svm.dual.certificate import (
     rows_of_pair,
     tasks_of,
 )
+from summula.svm.dual.definiteness import warn_if_indefinite
 from summula.svm.dual.direct import can_be_direct, can_be_factored, solve_by_factor, solve_directly
 from summula.svm.dual.far_columns import far_origin, with_weights
 from summula.svm.dual.hard_margin import check_separable
@@ -53,14 +53,12 @@ _WHOLE_BYTES = 2**25  # of a kernel matrix that is one working set
 _SINGLE_TOLERANCE = 1e-4  # from which kernel rows of many rows are computed in single precision, as libsvm keeps them
 _SINGLE_ROWS = 2_048
 _SINGLE_EXTENT = 64.0  # most gamma |x|^2: beyond, single precision loses digits of the distances
-_SYMMETRIC = 1e-5  # of the largest value: kernels may be computed in single precision
 _PATIENCE = 100_000  # steps of pairs before a machine is solved through features (and 100 per variable, at least)
 _MANY_STEPS = 2_000_000  # the same for kernels whose features may be as many as rows
 _MOST_STEPS = 10_000_000  # where that fails, at least: then the fit ends there, with a warning
 _MOST_STEP_WORK = 10**10  # steps times variables, which allows more steps for fewer than a thousand variables
 _MOST_WORK = 3e11  # values added up in steps and rows of the kernel: some ten minutes on two processors
 _MOST_WEIGHT = 1e150
-_TRIED = 256  # rows on which kernels that may not be positive semidefinite are tried
 
 _kernel_or_function = Allowed(callable, "a callable")
 
@@ -241,7 +239,7 @@ class KernelMachine(RowwiseEstimator):
         pairs = list(tasks_of(task))
         if not all(len(rows_of_pair(task, pair, y, weight)) for pair in pairs):
             raise DataError("Invalid input - all samples have zero or negative weights.")
-        indefinite = self._warn_of_indefinite(kernel, X, hard=not np.isfinite(task.C))
+        indefinite = warn_if_indefinite(kernel, X, hard=not np.isfinite(task.C))
         fits: list[MachineFit] = []
         far = far_origin(kernel, task, X, weight)
         all_rows = None if kernel is None else rows_of(X, centre_of(kernel, X, weight) if far is None else far)
@@ -369,41 +367,6 @@ class KernelMachine(RowwiseEstimator):
 
     def _like_rows(self, coef: Array, X: Any) -> Any:
         return type(X)(coef) if is_csr(X) else coef
-
-    def _warn_of_indefinite(self, kernel: Kernel | None, X: Any, *, hard: bool) -> bool:
-        """Try kernels that may have no features on some rows; warn and return True where they have none.
-
-        Kernels that are not symmetric raise an error, and so does a hard margin without features.
-        """
-        if isinstance(kernel, Gaussian | Laplacian | Linear | Polynomial):
-            return False
-        some = slice(0, min(_TRIED, X.shape[0]))
-        if kernel is None:
-            K = np.asarray(X[some, some], np.float64)
-        else:
-            mine = rows_of(X[some], centre_of(kernel, X))
-            K = kernel.evaluate(mine, mine).astype(np.float64)
-        if not np.isfinite(K).all():
-            raise DataError("The kernel has values that are not finite on these rows; scale the columns.")
-        tried = is_mercer(K)
-        if tried.asymmetry > _SYMMETRIC * float(np.abs(K).max(initial=0.0)):
-            raise DataError(
-                f"The kernel is not symmetric: k(x, z) and k(z, x) differ by {tried.asymmetry:.3g}; "
-                + ("give (K + K.T) / 2." if kernel is None else "average both in the kernel function.")
-            )
-        if tried or tried.eigenvalue >= -1e-8 * float(np.abs(np.diag(K)).max(initial=1.0)):
-            return False
-        if hard:
-            raise DataError(
-                "C=inf requires a hard margin, and the kernel is not positive semidefinite on these rows (eigenvalue "
-                f"{tried.eigenvalue:.3g}), so there is none; give a finite C."
-            )
-        warn(
-            f"The kernel is not positive semidefinite on these rows (eigenvalue {tried.eigenvalue:.3g}): the fit stops "
-            "at a stationary point, which need not be the best; see summula.kernels.is_mercer.",
-            UserWarning,
-        )
-        return True
 
     def _warn_of_the_end(self, fits: list[MachineFit]) -> None:
         ends = {fit.point.status for fit in fits if not fit.point.converged} - {"stopped"}
