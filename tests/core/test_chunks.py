@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from summula.core.data.chunks import Part, SparseRows, chunk_rows_for, part_rows_for
+from summula.core.data.chunks import Part, chunk_rows_for, part_rows_for
+from summula.core.data.layout.stored_rows import SparseRows
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import engine
 

@@ -102,6 +102,42 @@ def test_an_edit_of_a_called_kernel_is_noticed_and_nothing_is_compiled_twice(tmp
     assert said.count("Compiling for the first use") == 1
 
 
+PAIRS = """
+import sys
+from typing import NamedTuple
+from summula.core.compilation.compile import kernel
+
+class {name}(NamedTuple):
+    x: float
+
+@kernel
+def of_pair(pair):
+    return pair.x + 1.0
+
+print(of_pair({name}(1.0)), sum(of_pair._cache_misses.values()))
+"""
+
+
+@pytest.mark.parametrize("damage", ["a type that is gone", "a truncated index", "a truncated kernel"])
+def test_a_cache_that_cannot_be_read_is_written_again(tmp_path, damage):
+    environment = dict(os.environ, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+
+    def run(name):
+        (tmp_path / "pairs.py").write_text(PAIRS.format(name=name))
+        os.utime(tmp_path / "pairs.py", (0, 0))
+        command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import pairs"]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+
+    assert run("Pair") == ["2.0", "1"]
+    assert run("Pair") == ["2.0", "0"]
+    if damage != "a type that is gone":
+        for file in (tmp_path / "cache").rglob("*.nbi" if damage == "a truncated index" else "*.nbc"):
+            file.write_bytes(file.read_bytes()[:-20])
+    name = "Duo" if damage == "a type that is gone" else "Pair"
+    assert run(name) == ["2.0", "1"]
+    assert run(name) == ["2.0", "0"]
+
+
 def test_a_lock_is_held_by_one_at_a_time(tmp_path, monkeypatch):
     path = str(tmp_path / "folder" / "kernel.lock")
     monkeypatch.setattr(kernel_cache, "_LOCK_TIMEOUT", 0.05)

@@ -15,15 +15,8 @@ from scipy import sparse
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import TreeSum
 from summula.core.numerics import statistics
-from summula.core.numerics.statistics import (
-    Gram,
-    Moments,
-    TriangularFactor,
-    blocks_of_part,
-    far_origin,
-    pilot_origin,
-    weight_sums,
-)
+from summula.core.numerics.origins import far_origin, pilot_origin
+from summula.core.numerics.statistics import Gram, Moments, TriangularFactor, blocks_of_part, weight_sums
 from tests.reference import sums
 
 F64, F32 = np.dtype(np.float64), np.dtype(np.float32)

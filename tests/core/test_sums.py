@@ -9,7 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from summula.core.data.chunks import Chunk, SparseRows
+from summula.core.data.chunks import Chunk
+from summula.core.data.layout.stored_rows import SparseRows
 from summula.core.data.sources import MemorySource
 from summula.core.errors import DataError
 from summula.core.estimator.run import Run, Unnamed

@@ -11,8 +11,9 @@ from summula.cli.exit_codes import INTERRUPTED, CommandError
 from summula.cli.predicting import check_no_input, files_of
 from summula.core.data.readers.opening import Reading
 from summula.stats.bounds import check_delta
+from summula.training.checks import check_request
 from summula.training.data.tables import open_data
-from summula.training.pipeline import check_request, run
+from summula.training.pipeline import run
 from summula.training.request import Request
 from summula.training.result import RESULT_NAMES, TrainingResult
 from summula.training.results_folder import committed_path, exclusive, output_folder

@@ -34,7 +34,8 @@ from summula.cluster.k_means import (
 )
 from summula.cluster.lloyd import labels_of
 from summula.cluster.passes import Centres, ClusterSums, LloydPass
-from summula.core.data.chunks import Chunk, Part, SparseRows
+from summula.core.data.chunks import Chunk, Part
+from summula.core.data.layout.stored_rows import SparseRows
 from summula.core.data.sources import MemorySource
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import SerialEngine, engine

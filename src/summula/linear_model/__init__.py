@@ -17,9 +17,10 @@ __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
         "bayesian_logistic_regression": "BayesianLogisticRegression",
-        "elastic_net": "ElasticNet Lasso enet_path lasso_path",
+        "elastic_net": "ElasticNet Lasso",
         "elastic_net_cv": "ElasticNetCV LassoCV",
         "generalized_linear_regressor": "GammaRegressor GeneralizedLinearRegressor PoissonRegressor TweedieRegressor",
+        "l1.paths": "enet_path lasso_path",
         "linear_regression": "LinearRegression",
         "logistic_regression": "LogisticRegression",
         "logistic_regression_cv": "LogisticRegressionCV",

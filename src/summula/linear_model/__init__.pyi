@@ -1,14 +1,14 @@
 from summula.linear_model.bayesian_logistic_regression import BayesianLogisticRegression as BayesianLogisticRegression
 from summula.linear_model.elastic_net import ElasticNet as ElasticNet
 from summula.linear_model.elastic_net import Lasso as Lasso
-from summula.linear_model.elastic_net import enet_path as enet_path
-from summula.linear_model.elastic_net import lasso_path as lasso_path
 from summula.linear_model.elastic_net_cv import ElasticNetCV as ElasticNetCV
 from summula.linear_model.elastic_net_cv import LassoCV as LassoCV
 from summula.linear_model.generalized_linear_regressor import GammaRegressor as GammaRegressor
 from summula.linear_model.generalized_linear_regressor import GeneralizedLinearRegressor as GeneralizedLinearRegressor
 from summula.linear_model.generalized_linear_regressor import PoissonRegressor as PoissonRegressor
 from summula.linear_model.generalized_linear_regressor import TweedieRegressor as TweedieRegressor
+from summula.linear_model.l1.paths import enet_path as enet_path
+from summula.linear_model.l1.paths import lasso_path as lasso_path
 from summula.linear_model.linear_regression import LinearRegression as LinearRegression
 from summula.linear_model.logistic_regression import LogisticRegression as LogisticRegression
 from summula.linear_model.logistic_regression_cv import LogisticRegressionCV as LogisticRegressionCV

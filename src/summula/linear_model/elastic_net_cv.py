@@ -35,8 +35,9 @@ from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram
 from summula.linear_model.cross_validation.folds import batches_of, combined, grams_of, most_groups
-from summula.linear_model.elastic_net import L1Model, alpha_grid, enet_path, largest_alpha, lasso_path
+from summula.linear_model.elastic_net import L1Model
 from summula.linear_model.l1.column_quadratic import ColumnQuadratic
+from summula.linear_model.l1.paths import alpha_grid, enet_path, largest_alpha, lasso_path
 from summula.linear_model.l1.problem import (
     Centred,
     columns_of,

@@ -17,7 +17,7 @@ __all__ = ["draw_path"]
 
 def draw_path(model: Any, X: Any, y: Any, alphas: int, ax: Any) -> Any:
     """Plot the path of the coefficients on some rows, and mark the penalty of a fitted model."""
-    from summula.linear_model.elastic_net import enet_path
+    from summula.linear_model.l1.paths import enet_path
 
     check_installed()
     check_is_fitted(model)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import tempfile
 import time
 import warnings
@@ -29,12 +28,10 @@ from numpy.typing import NDArray
 
 import summula
 from summula.core.compilation.background import expect_later
-from summula.core.data.frames import no_such_column
-from summula.core.errors import DataError, ParameterError, TimeLimitError
+from summula.core.errors import DataError, TimeLimitError
 from summula.preprocessing import TableEncoder, TableModel
 from summula.preprocessing.table_encoder import column_sums
 from summula.preprocessing.table_encoder_blocks import table_blocks
-from summula.stats.bounds import check_delta
 from summula.training.comparison.candidates import ENSEMBLE, Candidate, candidates_for, kernels_of
 from summula.training.comparison.certified import judged_on_holdout, risk_of
 from summula.training.comparison.ensembles import add_ensemble, out_of_fold
@@ -46,28 +43,28 @@ from summula.training.comparison.schedule import Budget, compare_candidates, las
 from summula.training.data.costs import costs_of
 from summula.training.data.encoded_holdout import EncodedHoldout
 from summula.training.data.file_rows import FileRows
+from summula.training.data.keys import key_remark
 from summula.training.data.leaks import leak_sentence, leaks_of_training
 from summula.training.data.memory_rows import MemoryRows
 from summula.training.data.profile import as_read, spelled_remark
 from summula.training.data.row_numbers import located_in, number_in_blocks, numbered
-from summula.training.data.split import MIN_ROWS, Split, key_values, split_rows
+from summula.training.data.split import Split, key_values, split_rows
 from summula.training.data.tables import TableSource, blocks_of_rows, free_memory, read_table
 from summula.training.data.target import (
     Task,
     as_labels,
-    check_target,
     constant_prediction,
     inferred_task,
     read_target,
 )
 from summula.training.data.training_overlap import copies_remark
-from summula.training.names import metric_name, ranks_alike, task_name
+from summula.training.names import ranks_alike, task_name
 from summula.training.near_perfect import near_perfect_remark
 from summula.training.request import Request
 from summula.training.result import WARNING, Labelled, TrainingResult
 from summula.training.table_models import Clipped, Encoders, average_of, baseline_of, encoders_of, table_model
 
-__all__ = ["Listener", "Rows", "check_request", "run"]
+__all__ = ["Listener", "Rows", "run", "versions"]
 
 Array = NDArray[Any]
 
@@ -97,38 +94,6 @@ class Target(NamedTuple):
     task: Task
 
 
-def check_request(request: Request, table: TableSource) -> TableSource:
-    """Raise for options that cannot be met; the table without the columns that are left out."""
-    check_delta(request.delta)
-    if not 0.0 < request.holdout < 1.0:
-        raise ParameterError(f"holdout={request.holdout} is not a share of the rows; give one such as 0.2.")
-    if request.models is not None and not request.models:
-        raise ParameterError("The list of models is empty; name at least one, or leave it out for all.")
-    if request.metric is not None:
-        metric_name(request.metric)
-    if request.task is not None:
-        task_name(request.task)
-    check_target(table.columns, request.target)
-    for name in (*request.drop, request.groups, request.time_column):
-        if name is not None and name not in table.columns:
-            raise DataError(no_such_column(name, table.columns))
-        if name == request.target:
-            raise ParameterError(f"{name!r} is the target, and cannot also be excluded or used as a key.")
-    if request.groups is not None and request.time_column is not None:
-        raise ParameterError("Give a group column or a time column, not both: rows are held out in one way.")
-    kept = [name for name in table.columns if name not in request.drop or name in _keys(request)]
-    if not set(kept) - {request.target, *_keys(request)}:
-        raise ParameterError("No column is left to predict from; exclude fewer.")
-    if table.n_rows < MIN_ROWS:
-        rows = f"{table.n_rows} row{'' if table.n_rows == 1 else 's'}"
-        raise DataError(f"The table has {rows}, too few for training and evaluation; pass at least {MIN_ROWS}.")
-    return table.select(kept) if len(kept) < len(table.columns) else table
-
-
-def _keys(request: Request) -> set[str]:
-    return {name for name in (request.groups, request.time_column) if name is not None}
-
-
 def run(request: Request, table: TableSource, listener: Listener) -> TrainingResult:
     """Train on a table; `check_request` has been called."""
     began = time.monotonic()
@@ -145,7 +110,7 @@ class _Training:
         self._listener = listener
         self.streamed = request.stream or _too_large(table.n_rows * len(table.columns))
         self.table = table if self.streamed else table.in_memory(request.target)
-        self.features = [name for name in table.columns if name != request.target and name not in _keys(request)]
+        self.features = [name for name in table.columns if name != request.target and name not in request.key_columns]
 
     def remark(self, text: str) -> None:
         self.remarks.append(text)
@@ -432,10 +397,10 @@ class _Training:
         for name, one in sums.items():
             if text := spelled_remark(name, one):
                 self.remark(text)
-        if _keys(request):
+        if request.key_columns:
             return
         for name, one in sums.items():
-            if text := _key_remark(name, one):
+            if text := key_remark(name, one):
                 self.remark(text)
 
 
@@ -444,28 +409,6 @@ def _with_baseline(board: Leaderboard) -> list[tuple[LeftOut, LeftOut]]:
     baseline = next((one for one in board.entries if one.name == "baseline"), board.best)
     own, other = (out_of_fold(one, board.rounds) for one in (board.best, baseline))
     return [] if own is None or other is None else list(zip(own, other, strict=True))
-
-
-_GROUP_NAME = re.compile(
-    r"(^|[_\s.])(id|ids|key|group|patient|subject|user|customer|client|household|family|site|school|clinic)($|[_\s.])|Id$|ID$",
-    re.IGNORECASE,
-)
-
-
-def _key_remark(name: str, sums: Any) -> str:
-    """A remark on a column that looks like a group key or a time."""
-    if sums.kind in ("date", "time") or (sums.kind == "text" and sums.dates):
-        return (
-            f"{name!r} holds times: if the model is to predict the future, hold out the latest rows with --time-column "
-            f"{name!r} (time_column={name!r} in Python)."
-        )
-    rows, distinct = sums.rows - sums.missing, sums.distinct
-    if distinct and _GROUP_NAME.search(name) and 2 * distinct <= rows and distinct >= 20:
-        return (
-            f"{name!r} looks like a group key ({distinct:,} values, {rows / distinct:.1f} rows each): if new rows come "
-            f"from new groups, hold out whole groups with --group {name!r} (groups={name!r} in Python)."
-        )
-    return ""
 
 
 def _label(value: Any) -> str:

@@ -28,3 +28,8 @@ class Request:
     stream: bool = False
     debug: bool = False
     command: str = ""
+
+    @property
+    def key_columns(self) -> set[str]:
+        """Columns that say how rows are held out, and are no features."""
+        return {name for name in (self.groups, self.time_column) if name is not None}

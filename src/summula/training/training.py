@@ -11,8 +11,9 @@ from numbers import Integral, Real
 from typing import Any
 
 from summula.core.errors import ParameterError
+from summula.training.checks import check_request
 from summula.training.data.tables import open_data
-from summula.training.pipeline import check_request, run
+from summula.training.pipeline import run
 from summula.training.request import Request
 from summula.training.result import TrainingResult
 

@@ -15,6 +15,7 @@ import gc
 import hashlib
 import logging
 import os
+import pickle
 import sys
 import time
 import types
@@ -23,7 +24,7 @@ from typing import Any
 
 import numpy as np
 from numba.core import event
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from summula.core.compilation.background import start_background
 from summula.core.compilation.compile_times import WAITING
@@ -35,6 +36,8 @@ _PACKAGE = __name__.partition(".")[0]
 _LOCK_TIMEOUT = 120.0  # seconds to wait for another process; compiling one kernel takes a few
 _POLL = 0.02
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
+
+_UNREADABLE = (pickle.UnpicklingError, AttributeError, ImportError, EOFError, IndexError, TypeError, ValueError)
 
 _log = logging.getLogger("summula.compile")
 _announced = False
@@ -163,11 +166,31 @@ else:
 # --------------------------------------------------------------------------------------------------------------- cache
 
 
+class _CacheFile(IndexDataCacheFile):
+    """The index and the kernels of one function on disk; what cannot be read is taken as absent.
+
+    Types of arguments are pickled. Those of an earlier version may be classes that no longer exist.
+    """
+
+    def load(self, key: Any) -> Any:
+        try:
+            return super().load(key)
+        except _UNREADABLE:
+            return None
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()
+        except _UNREADABLE:
+            return {}
+
+
 class KernelCache(FunctionCache):
     """Numba's cache of one function, keyed by `dependency_hash`, with a lock while the function is compiled."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         super().__init__(function)
+        self._cache_file = _CacheFile(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
         self._options = _describe_options(options)
         self._dependencies: str | None = None
         self._locks: dict[Any, _FileLock] = {}

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.chunks import Chunk, FactorRows
+from summula.core.data.chunks import Chunk
+from summula.core.data.layout.stored_rows import FactorRows
 from summula.core.data.sources import Source, WrappedSource
 from summula.core.errors import DataError
 

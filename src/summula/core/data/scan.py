@@ -19,9 +19,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.chunks import BatchRows, Chunk, ColumnPieces, Part
+from summula.core.data.chunks import Chunk, Part
 from summula.core.data.frames import no_such_column
 from summula.core.data.labels import Labels, distinct, group_numbers, merged
+from summula.core.data.layout.stored_rows import BatchRows, ColumnPieces
 from summula.core.data.readers.arrow_columns import ArrowColumns
 from summula.core.data.readers.opening import Reading, open_tables
 from summula.core.data.readers.table import Columns, Table

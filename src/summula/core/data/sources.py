@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.chunks import BESIDE, Chunk, FactorRows, Part, SparseRows, chunk_rows_for, part_rows_for
+from summula.core.data.chunks import BESIDE, Chunk, Part, chunk_rows_for, part_rows_for
 from summula.core.data.layout.blocks import load_kernel
+from summula.core.data.layout.stored_rows import FactorRows, SparseRows
 from summula.core.engine.engine import Engine, current_engine
 
 __all__ = ["MappedSource", "MemorySource", "Source", "WrappedSource"]

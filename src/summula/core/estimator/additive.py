@@ -26,7 +26,7 @@ from summula.core.estimator.input.tracked_rows import RowHashes, label_keys, wit
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.grouped import Grouped, regrouped
-from summula.core.numerics.statistics import pilot_origins
+from summula.core.numerics.origins import pilot_origins
 from summula.core.numerics.subtraction import impossible
 from summula.core.numerics.sums import Sum
 

@@ -20,7 +20,8 @@ from summula.core.engine.engine import SerialEngine, ThreadEngine, TreeSum, engi
 from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import ClusterError, DataError
 from summula.core.estimator.input.finiteness import raise_if_not_finite
-from summula.core.numerics.statistics import Statistic, blocks_of_part, pilot_origin, sum_of_chunks, sums_of_part
+from summula.core.numerics.origins import pilot_origin
+from summula.core.numerics.statistics import Statistic, blocks_of_part, sum_of_chunks, sums_of_part
 from summula.core.numerics.sums import Sum
 
 __all__ = ["OutOfTime", "Run", "Unnamed", "check_clock"]

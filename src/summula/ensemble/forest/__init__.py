@@ -2,5 +2,5 @@
 
 Reading order: `bootstrap` (which rows a tree has), `growing` (all trees, one per thread), `streaming` (from rows that
 are not kept in memory), `walking` (rows go down), `out_of_bag` (predictions for rows that trees have not seen, and
-importances), `base`, `classifier`, `regressor`.
+importances), `members` (trees as estimators), `base`, `classifier`, `regressor`.
 """

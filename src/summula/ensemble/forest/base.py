@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,6 +23,7 @@ from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.ensemble.forest.bootstrap import Bootstrap
 from summula.ensemble.forest.growing import ForestRows, bin_centres, grow_trees
+from summula.ensemble.forest.members import ForestMembers
 from summula.ensemble.forest.out_of_bag import OutOfBagImportances, oob_means, permutation_importances
 from summula.ensemble.forest.streaming import bins_by_column, grow_trees_of_stream
 from summula.ensemble.forest.walking import dense_rows, leaves_of_chunk, mean_values, tree_values
@@ -101,7 +101,7 @@ def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     _n_rows=schema.Integer(1),
     _draws_by_weight=schema.Flag(),
 )
-class Forest(NamedImportances, CategoricalColumns, GrownTrees, TreeEstimator):
+class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, TreeEstimator):
     """Trees of resampled rows.
 
     Parameters
@@ -145,8 +145,6 @@ class Forest(NamedImportances, CategoricalColumns, GrownTrees, TreeEstimator):
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = FOREST_PARAMETERS
 
     oob_score_: float
-    _bins: BinMap
-    _trees: PackedTrees
     _seed: int
     _n_rows: int
     _draws_by_weight: bool
@@ -322,63 +320,6 @@ class Forest(NamedImportances, CategoricalColumns, GrownTrees, TreeEstimator):
 
     def _score_function(self) -> Any:
         return functools.partial(mean_values, self._trees, self._bins)
-
-    def _view_of(self, tree: int) -> Any:
-        """Return one of the trees as an estimator."""
-        raise NotImplementedError
-
-    def _new_tree(self) -> Any:
-        """Return a decision tree with the parameters of the forest, not fitted."""
-        cls = self._tree_class
-        known = cls().get_params().keys() - {"class_weight", "max_time", "random_state"}
-        view = cls(**{name: value for name, value in self.get_params(deep=False).items() if name in known})
-        return view.set_params(splitter="random" if self._random_threshold else "best")
-
-    def _as_tree(self, tree: int, **attributes: Any) -> Any:
-        view = self._new_tree()
-        one = self._trees.only(tree)
-        view._nodes, view._values, view._impurity = one.nodes(self._bins, self.criterion)
-        view._bins, view.max_features_ = self._bins, number_of_features(self.max_features, self.n_features_in_)
-        for name in ("n_features_in_", "category_levels_", "is_categorical_"):
-            setattr(view, name, getattr(self, name))
-        vars(view).update(attributes)
-        return view
-
-    @property
-    def estimator_(self) -> Any:
-        """A decision tree with the parameters of the forest, not fitted."""
-        check_is_fitted(self, "_trees")
-        return self._new_tree()
-
-    @property
-    def estimators_(self) -> list[Any]:
-        """The trees as decision trees, created on access; changing them does not change the forest."""
-        check_is_fitted(self, "_trees")
-        return [self._view_of(tree) for tree in range(self._trees.n_trees)]
-
-    def __len__(self) -> int:
-        """Return the number of trees."""
-        check_is_fitted(self, "_trees")
-        return self._trees.n_trees
-
-    def __getitem__(self, index: int) -> Any:
-        """Return one of the trees as a decision tree."""
-        return self._view_of(range(len(self))[index])
-
-    def __iter__(self) -> Iterator[Any]:
-        """Iterate over the trees."""
-        return (self._view_of(tree) for tree in range(len(self)))
-
-    @property
-    def estimators_samples_(self) -> list[Array]:
-        """The rows drawn for each tree; not known to a forest whose rows were drawn by their weights."""
-        check_is_fitted(self, "_trees")
-        if self.bootstrap and self._draws_by_weight:
-            raise AttributeError("The rows of the trees were drawn by weights, which the forest does not keep.")
-        size = self._sample_size(self._n_rows, None)
-        bootstrap = Bootstrap(self._n_rows, size, None, self._seed)
-        kind = np.int32 if self._n_rows < 2**31 else np.int64
-        return [bootstrap.sample(tree).draws().astype(kind) for tree in range(self._trees.n_trees)]
 
     @property
     def feature_importances_(self) -> Array:

@@ -16,7 +16,8 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from summula.core.data.chunks import Chunk, SparseRows
+from summula.core.data.chunks import Chunk
+from summula.core.data.layout.stored_rows import SparseRows
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import check_watch
 from summula.core.engine.random import draw_seed

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from summula.core.data.chunks import Chunk, SparseRows
+from summula.core.data.chunks import Chunk
+from summula.core.data.layout.stored_rows import SparseRows
 from summula.core.numerics.sums import Sum
 from summula.linear_model.least_squares.solver import SPARSE_GRAM_COLUMNS
 

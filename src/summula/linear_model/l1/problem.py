@@ -27,7 +27,8 @@ from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Verification
 from summula.core.numerics.exact import intercepts, leads
-from summula.core.numerics.statistics import Gram, Moments, far_origin, off_centre
+from summula.core.numerics.origins import far_origin
+from summula.core.numerics.statistics import Gram, Moments, off_centre
 from summula.linear_model.l1.column_quadratic import ColumnQuadratic
 from summula.linear_model.least_squares.problem import ROUNDINGS, Point, Residuals
 from summula.optimize.solvers.l1_quadratic import GramQuadratic, L1Solution, judged

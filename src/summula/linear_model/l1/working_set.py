@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from summula.core.data.layout.blocks import empty_block, product
 from summula.core.data.layout.fixed_order import in_one_order, transposed_product
 from summula.core.engine.threads import solving
-from summula.core.numerics.statistics import far_origin
+from summula.core.numerics.origins import far_origin
 from summula.linear_model.glm.objective import GlmProblem, Objective
 from summula.linear_model.glm.sums import Slopes, dense_sums, derivatives_at, inner_of, weighted_rows
 

@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.chunks import Chunk, SparseRows
+from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned
+from summula.core.data.layout.stored_rows import SparseRows
 from summula.core.engine.threads import one_blas_thread
 from summula.kernels.kernel import Kernel
 from summula.kernels.standard import Linear

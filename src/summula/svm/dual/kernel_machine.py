@@ -24,24 +24,24 @@ from summula.core.estimator.rows import RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.kernels.kernel import Kernel, centre_of
-from summula.kernels.mercer import is_mercer
 from summula.kernels.rows import Rows, rows_of
-from summula.kernels.standard import Gaussian, Laplacian, Linear, Polynomial, as_kernel
+from summula.kernels.standard import Gaussian, Linear, Polynomial, as_kernel
 from summula.kernels.values import kernel_values
 from summula.svm.dual.certificate import (
     Machine,
     MachineTask,
     SupportCertificate,
     problem_of,
-    rounding_of,
     rows_of_pair,
     tasks_of,
 )
+from summula.svm.dual.definiteness import warn_if_indefinite
 from summula.svm.dual.direct import can_be_direct, can_be_factored, solve_by_factor, solve_directly
 from summula.svm.dual.far_columns import far_origin, with_weights
 from summula.svm.dual.hard_margin import check_separable
 from summula.svm.dual.kernel_matrix import CachedKernel, KernelMatrix, PrecomputedKernel
-from summula.svm.dual.solver import DualPoint, DualProblem, Options, Rounds, intercept_of, objectives, solve_dual
+from summula.svm.dual.machine_fit import MachineFit, first_point, gap_of_point
+from summula.svm.dual.solver import DualPoint, DualProblem, Options, Rounds, solve_dual
 
 __all__ = ["KERNEL_PARAMETERS", "KernelMachine"]
 
@@ -53,14 +53,12 @@ _WHOLE_BYTES = 2**25  # maximum bytes of a kernel matrix that is a single workin
 _SINGLE_TOLERANCE = 1e-4  # tolerance from which many kernel rows are computed in single precision, as in libsvm
 _SINGLE_ROWS = 2_048
 _SINGLE_EXTENT = 64.0  # maximum gamma |x|^2: above, single precision loses digits of the distances
-_SYMMETRIC = 1e-5  # relative to the largest value: kernels may be computed in single precision
 _PATIENCE = 100_000  # number of SMO steps (at least 100 per variable) after which explicit features are used
 _MANY_STEPS = 2_000_000  # the same for kernels that may have as many features as rows
 _MOST_STEPS = 10_000_000  # minimum number of steps if that fails, after which the fit ends with a warning
 _MOST_STEP_WORK = 10**10  # steps times variables, which allows more steps for fewer than a thousand variables
 _MOST_WORK = 3e11  # number of values summed in steps and kernel rows: about ten minutes on two processors
 _MOST_WEIGHT = 1e150
-_TRIED = 256  # number of rows on which kernels are tested for being positive semidefinite
 
 _kernel_or_function = Allowed(callable, "a callable")
 
@@ -181,7 +179,7 @@ class KernelMachine(RowwiseEstimator):
             return float(self.gamma)
         if self.gamma == "auto" or self.kernel in ("linear", "precomputed"):
             return 1.0 / float(X.shape[1])
-        variance = _variance(X, weight)
+        variance = variance_of(X, weight)
         return 1.0 / (float(X.shape[1]) * variance) if variance > 0 else 1.0
 
     def _read(self, run: Run) -> tuple[Any, Array | None, Array]:
@@ -241,8 +239,8 @@ class KernelMachine(RowwiseEstimator):
         pairs = list(tasks_of(task))
         if not all(len(rows_of_pair(task, pair, y, weight)) for pair in pairs):
             raise DataError("Invalid input - all samples have zero or negative weights.")
-        indefinite = self._warn_of_indefinite(kernel, X, hard=not np.isfinite(task.C))
-        fits: list[_Fit] = []
+        indefinite = warn_if_indefinite(kernel, X, hard=not np.isfinite(task.C))
+        fits: list[MachineFit] = []
         far = far_origin(kernel, task, X, weight)
         all_rows = None if kernel is None else rows_of(X, centre_of(kernel, X, weight) if far is None else far)
         for place, pair in enumerate(pairs):
@@ -258,14 +256,16 @@ class KernelMachine(RowwiseEstimator):
 
             def fitted(
                 point: DualPoint, rows: Index = rows, problem: DualProblem = problem, largest: float = largest
-            ) -> _Fit:
+            ) -> MachineFit:
                 if far is not None:
                     point = with_weights(point, problem, X[rows], far)
-                return _Fit(point, rows, problem, largest)
+                return MachineFit(point, rows, problem, largest)
 
-            def on_round(rounds: Rounds, place: int = place, fitted: Callable[[DualPoint], _Fit] = fitted) -> bool:
+            def on_round(
+                rounds: Rounds, place: int = place, fitted: Callable[[DualPoint], MachineFit] = fitted
+            ) -> bool:
                 def name_so_far() -> None:
-                    rest = [_Fit.unsolved(task, later, y, weight) for later in pairs[place + 1 :]]
+                    rest = [MachineFit.unsolved(task, later, y, weight) for later in pairs[place + 1 :]]
                     done = [*fits[:place], fitted(rounds.point())]  # (the next machine may have started)
                     self._name([*done, *rest], X, y, task, indefinite)
 
@@ -296,7 +296,7 @@ class KernelMachine(RowwiseEstimator):
         """Solve one machine by sequential minimal optimisation or, if that is slow, in explicit features."""
         options, variables = self._options(K, len(problem.q)), len(problem.q)
         if options.max_steps >= 0:
-            return solve_dual(K, problem, options, start=_start(problem), on_round=on_round)
+            return solve_dual(K, problem, options, start=first_point(problem), on_round=on_round)
         mine = K.rows if isinstance(K, CachedKernel) else None
         direct = mine is not None and can_be_direct(task, kernel, mine)
         factored = not direct and not indefinite and can_be_factored(task, K)
@@ -305,7 +305,7 @@ class KernelMachine(RowwiseEstimator):
         first = max(_PATIENCE, 100 * variables) if direct or isinstance(kernel, Polynomial) else _MANY_STEPS
         first = first if direct or factored else limit
         options = options._replace(patience=first, most_work=_MOST_WORK)
-        point = solve_dual(K, problem, options, start=_start(problem), on_round=on_round)
+        point = solve_dual(K, problem, options, start=first_point(problem), on_round=on_round)
         if point.status != "slow":
             return point
         step = functools.partial(run.step, "interior-point step")
@@ -317,7 +317,7 @@ class KernelMachine(RowwiseEstimator):
         if found.converged:
             return found
         last = solve_dual(K, problem, options._replace(patience=limit), start=found.beta, on_round=on_round)
-        best = last if last.converged or _gap_of(problem, last) <= _gap_of(problem, found) else found
+        best = last if last.converged or gap_of_point(problem, last) <= gap_of_point(problem, found) else found
         return replace(best, steps=point.steps + last.steps)
 
     def _options(self, K: KernelMatrix, variables: int) -> Options:
@@ -327,7 +327,7 @@ class KernelMachine(RowwiseEstimator):
             size = variables  # a single working set, without rounds
         return Options(float(self.tol), int(self.max_iter), size, bool(self.shrinking))
 
-    def _name(self, fits: list[_Fit], X: Any, y: Array | None, task: MachineTask, indefinite: bool) -> None:
+    def _name(self, fits: list[MachineFit], X: Any, y: Array | None, task: MachineTask, indefinite: bool) -> None:
         machines = tuple(fit.machine() for fit in fits)
         sums = np.array([fit.objectives(m.intercept) for fit, m in zip(fits, machines, strict=True)])
         primal, dual = float(sums[:, 0].sum()), float(sums[:, 1].sum())
@@ -362,48 +362,13 @@ class KernelMachine(RowwiseEstimator):
     def _keep_vectors(self, X: Any) -> None:
         given = self.kernel == "precomputed"
         self.support_vectors_ = (
-            np.empty((0, 0)) if given else X[self.support_] + 0.0 if not _is_sparse(X) else X[self.support_]
+            np.empty((0, 0)) if given else X[self.support_] + 0.0 if not is_csr(X) else X[self.support_]
         )
 
     def _like_rows(self, coef: Array, X: Any) -> Any:
-        return type(X)(coef) if _is_sparse(X) else coef
+        return type(X)(coef) if is_csr(X) else coef
 
-    def _warn_of_indefinite(self, kernel: Kernel | None, X: Any, *, hard: bool) -> bool:
-        """Test on some rows whether a kernel is positive semidefinite; if not, warn and return True.
-
-        Raises for kernels that are not symmetric, and for a hard margin with an indefinite kernel.
-        """
-        if isinstance(kernel, Gaussian | Laplacian | Linear | Polynomial):
-            return False
-        some = slice(0, min(_TRIED, X.shape[0]))
-        if kernel is None:
-            K = np.asarray(X[some, some], np.float64)
-        else:
-            mine = rows_of(X[some], centre_of(kernel, X))
-            K = kernel.evaluate(mine, mine).astype(np.float64)
-        if not np.isfinite(K).all():
-            raise DataError("The kernel has values that are not finite on these rows; scale the columns.")
-        tried = is_mercer(K)
-        if tried.asymmetry > _SYMMETRIC * float(np.abs(K).max(initial=0.0)):
-            raise DataError(
-                f"The kernel is not symmetric: k(x, z) and k(z, x) differ by {tried.asymmetry:.3g}; "
-                + ("pass (K + K.T) / 2." if kernel is None else "average both in the kernel function.")
-            )
-        if tried or tried.eigenvalue >= -1e-8 * float(np.abs(np.diag(K)).max(initial=1.0)):
-            return False
-        if hard:
-            raise DataError(
-                "C=inf requires a hard margin, and the kernel is not positive semidefinite on these rows (eigenvalue "
-                f"{tried.eigenvalue:.3g}), so there is none; pass a finite C."
-            )
-        warn(
-            f"The kernel is not positive semidefinite on these rows (eigenvalue {tried.eigenvalue:.3g}): the fit stops "
-            "at a stationary point, which need not be optimal; see summula.kernels.is_mercer.",
-            UserWarning,
-        )
-        return True
-
-    def _warn_of_the_end(self, fits: list[_Fit]) -> None:
+    def _warn_of_the_end(self, fits: list[MachineFit]) -> None:
         ends = {fit.point.status for fit in fits if not fit.point.converged} - {"stopped"}
         if not ends:
             return
@@ -432,7 +397,7 @@ class KernelMachine(RowwiseEstimator):
         for row, machine in zip(coef, self.certificate_.machines, strict=True):
             if machine.coef is not None:
                 row[:] = machine.coef
-        if not _is_sparse(self.support_vectors_):
+        if not is_csr(self.support_vectors_):
             coef.flags.writeable = False
             return coef
         return type(self.support_vectors_)(coef)
@@ -445,7 +410,7 @@ class KernelMachine(RowwiseEstimator):
         if isinstance(kernel, Linear):
             return functools.partial(_linear_values, _dense(self.coef_).T, self.intercept_)
         origin = None
-        if kernel.translation_invariant and not _is_sparse(self.support_vectors_) and len(self.support_):
+        if kernel.translation_invariant and not is_csr(self.support_vectors_) and len(self.support_):
             origin = np.asarray(self.support_vectors_.mean(axis=0, dtype=np.float64))
         support = rows_of(self.support_vectors_, origin, np.float64)
         return functools.partial(kernel_values, kernel, support, weights, origin, self.intercept_)
@@ -458,62 +423,12 @@ class KernelMachine(RowwiseEstimator):
         return tags
 
 
-class _Fit:
-    """A machine after, or before, its solver has run."""
-
-    def __init__(self, point: DualPoint, rows: Index, problem: DualProblem, largest: float = 0.0) -> None:
-        self.point, self.rows, self.problem = point, rows, problem
-        self.largest = largest  # largest diagonal value of the kernel matrix
-
-    @classmethod
-    def unsolved(cls, task: MachineTask, pair: tuple[int, int], y: Array | None, weight: Array) -> _Fit:
-        """Return the machine with beta = 0."""
-        rows = rows_of_pair(task, pair, y, weight)
-        problem = problem_of(task, pair, None if y is None else y[rows], weight[rows])
-        return cls(DualPoint(np.zeros(len(problem.q)), problem.q, np.inf, 0, False, "stopped"), rows, problem)
-
-    def machine(self) -> Machine:
-        beta = np.bincount(self.problem.row, self.point.beta, len(self.rows))
-        support = np.flatnonzero(beta)
-        numbers, weights = self.rows[support].astype(np.int64), self.point.weights
-        if weights is not None:
-            return Machine(numbers, beta[support], weights.intercept, weights.coef)
-        return Machine(numbers, beta[support], _intercept_of(self.problem, self.point))
-
-    def rounding(self) -> float:
-        """Return the rounding error of the objectives."""
-        return 0.0 if self.point.weights is not None else rounding_of(self.problem, self.point.beta, self.largest)
-
-    def objectives(self, intercept: float) -> tuple[float, float]:
-        if (weights := self.point.weights) is not None:
-            return weights.primal, weights.dual
-        return objectives(self.problem, self.point.beta, self.point.f, intercept)
-
-
-def _gap_of(problem: DualProblem, point: DualPoint) -> float:
-    """Return primal minus dual at a point of the solver."""
-    primal, dual = objectives(problem, point.beta, point.f, _intercept_of(problem, point))
-    return primal - dual
-
-
-def _intercept_of(problem: DualProblem, point: DualPoint) -> float:
-    return intercept_of(problem, point.beta, point.f) if point.intercept is None else point.intercept
-
-
-def _start(problem: DualProblem) -> Array | None:
-    """Return a point with the required sum: the first variables at their bounds, and one in between."""
-    if not problem.total:
-        return None
-    before = np.cumsum(problem.high) - problem.high
-    return np.clip(problem.total - before, 0.0, problem.high)
-
-
-def _variance(X: Any, weight: Array) -> float:
+def variance_of(X: Any, weight: Array) -> float:
     """Return the variance of all values of X, weighted by row."""
     whole = float(weight.sum() * X.shape[1])
     if not whole:
         return 0.0
-    if _is_sparse(X):
+    if is_csr(X):
         each = np.repeat(weight, np.diff(X.indptr))
         mean = float(each @ X.data) / whole
         return float(float(each @ X.data**2) / whole - mean**2)
@@ -523,7 +438,7 @@ def _variance(X: Any, weight: Array) -> float:
     return float(weight @ ((X - mean) ** 2).sum(axis=1) / whole)
 
 
-def _is_sparse(X: Any) -> bool:
+def is_csr(X: Any) -> bool:
     return hasattr(X, "indptr")
 
 

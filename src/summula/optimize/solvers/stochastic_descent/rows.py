@@ -24,11 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from summula.core.data.chunks import Chunk, Part, SparseRows
+from summula.core.data.chunks import Chunk, Part
+from summula.core.data.layout.stored_rows import SparseRows
 from summula.core.data.sources import MemorySource, Source
 from summula.core.engine.engine import check_watch, local_engine
 from summula.core.estimator.run import Run
-from summula.core.numerics.statistics import far_origin
+from summula.core.numerics.origins import far_origin
 from summula.core.numerics.sums import Sum, merged_by
 
 __all__ = [
