@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
-from summula import CollinearityWarning, engine
+from summula import AccuracyWarning, CollinearityWarning, engine
 from summula.linear_model import LinearRegression, PolynomialRegression, Ridge
 from summula.linear_model.least_squares import certificate
 from tests.reference import exact
@@ -254,3 +255,40 @@ def test_wide_sparse_least_squares_without_penalty_has_no_bound_and_says_so():
     c = LinearRegression().fit(X, y).certificate_
     assert c.gap == np.inf
     assert c.verify(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::summula.AccuracyWarning")
+@pytest.mark.parametrize("apart", [1.0, 1e-3, 1e-5, 3e-7, 1e-8, 1e-9])
+@pytest.mark.parametrize("way", ["partial_fit", "merge", "forget"])
+def test_updated_models_of_nearly_collinear_columns_state_a_true_gap(way: str, apart: float) -> None:
+    """The sums do not resolve such columns, and their differences cancel in the objective: the gap has to say so."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(400, 3))
+    X[:, 2] = X[:, 0] + apart * rng.normal(size=400)
+    y = X[:, 1] + (X[:, 2] - X[:, 0]) / apart + 0.1 * rng.normal(size=400)
+    model = LinearRegression().fit(X[:200], y[:200])
+    if way == "partial_fit":
+        model.partial_fit(X[200:], y[200:])
+    elif way == "merge":
+        model.merge(LinearRegression().fit(X[200:], y[200:]))
+    else:
+        model.fit(np.vstack([X, X[:50] + 1.0]), np.append(y, y[:50])).forget(X[:50] + 1.0, y[:50])
+    best = ((y - LinearRegression().fit(X, y).predict(X)) ** 2).sum()
+    certificate = model.certificate_
+    assert ((y - model.predict(X)) ** 2).sum() - best <= certificate.gap
+    assert certificate.verify(X, y)
+    if apart == 1.0:
+        assert certificate.gap < 1e-11 * certificate.primal
+
+
+def test_updates_warn_where_sums_do_not_resolve_what_y_depends_on_only() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(400, 3))
+    for apart in (0.0, 1e-8):
+        X[:, 2] = X[:, 0] + apart * rng.normal(size=400)
+        y = X[:, 1] + (X[:, 2] - X[:, 0]) / (apart or 1.0) + 0.1 * rng.normal(size=400)
+        with pytest.warns(CollinearityWarning) if not apart else nullcontext():
+            model = LinearRegression().fit(X[:200], y[:200])
+        with pytest.warns(AccuracyWarning, match="only about 0 accurate digits") if apart else nullcontext():
+            model.partial_fit(X[200:], y[200:])
+        assert (model.certificate_.gap < 1e-9) is (apart == 0.0)

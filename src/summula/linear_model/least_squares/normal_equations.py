@@ -12,7 +12,15 @@ from scipy import linalg
 
 from summula.core.numerics.statistics import Gram, off_centre
 from summula.linear_model.least_squares.orthogonal import solve_factor
-from summula.linear_model.least_squares.problem import Fit, Problem, centred_slope, hidden, quadratic_gap, residual_pass
+from summula.linear_model.least_squares.problem import (
+    ROUNDINGS,
+    Fit,
+    Problem,
+    centred_slope,
+    hidden,
+    quadratic_gap,
+    residual_pass,
+)
 from summula.optimize.solvers.nonnegative import nonnegative_least_squares
 
 if TYPE_CHECKING:
@@ -35,6 +43,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _SINGULAR = 1e7  # condition number above which the solution from the sums has at most two digits
 _CENTRED = 8 * _EPS  # fraction of the sum of squares of a constant column that remains after centring
 _SUBTRACTED = 64 * _EPS  # ... and after subtraction: rounding errors of two different sums of thousands of terms
+_CANCELLING = 10.0  # squared size of terms, relative to y, above which their cancellation loses digits
 
 
 def well_centred(run: Run, problem: Problem, gram: Gram) -> Gram:
@@ -129,6 +138,8 @@ def _noise(kappa: float, tss: Array, problem: Problem) -> float:
 def from_sums(gram: Gram, problem: Problem, d: int, squares: Array) -> tuple[Fit, float]:
     """Return the fit from sums alone, and the condition number kappa (the error is about kappa^2 eps).
 
+    kappa is infinite if y depends on directions of the columns whose variance is lost in the rounding of the sums.
+
     `squares` are the largest sums of squares of the columns before rows were subtracted.
     """
     squares = np.maximum(squares, np.diag(gram.products)[:d])
@@ -137,7 +148,17 @@ def from_sums(gram: Gram, problem: Problem, d: int, squares: Array) -> tuple[Fit
     if fit is None or few or kappa > _SINGULAR:
         fit, kappa = _from_eigenvalues(gram, problem, d, squares)
         fit = replace(fit, sums=gram)
-    return fit, kappa
+    return replace(fit, noise=fit.noise + _cancellation(gram, problem, fit, kappa)), kappa
+
+
+def _cancellation(gram: Gram, problem: Problem, fit: Fit, kappa: float) -> float:
+    """Return the rounding error where terms v_j x_j that are much larger than y cancel, which a pass would remove."""
+    S = gram.centred() if problem.fit_intercept else gram.products
+    sizes = np.sqrt(np.maximum(S.diagonal()[: len(fit.coef)], 0.0)) @ np.abs(fit.coef)
+    beyond = np.maximum(sizes**2 - _CANCELLING * fit.tss, 0.0)
+    unit = float(np.finfo(problem.dtype).eps)
+    kappa = kappa if np.isfinite(kappa) else 1.0
+    return ROUNDINGS * unit * float(beyond.sum()) + hidden(kappa, beyond, unit)
 
 
 def _most_rank(gram: Gram, problem: Problem) -> int:
@@ -156,8 +177,8 @@ def _from_eigenvalues(gram: Gram, problem: Problem, d: int, squares: Array) -> t
     kept = values > 4 * d * _EPS * loss * max(float(values[-1]), 1e-300)
     kept[: max(d - _most_rank(gram, problem), 0)] = False
     root = np.sqrt(values[kept])
-    A = root[:, None] * vectors[:, kept].T * scale
-    B = vectors[:, kept].T @ (S[:d, d:] * alive[:, None] / scale[:, None]) / root[:, None]
+    slopes = vectors.T @ (S[:d, d:] * alive[:, None] / scale[:, None])
+    A, B = root[:, None] * vectors[:, kept].T * scale, slopes[kept] / root[:, None]
     answer = solve_factor(A, B, problem, gram.count, np.zeros(d))
     tss = np.diag(S)[d:].copy()
     explained = (B**2).sum(axis=0) - ((B - A @ answer.coef) ** 2).sum(axis=0)
@@ -165,7 +186,12 @@ def _from_eigenvalues(gram: Gram, problem: Problem, d: int, squares: Array) -> t
     spread = float(values[-1] / values[kept][0]) if kept.any() else 1.0
     kappa = float(np.sqrt(spread * loss))
     drift = gram.total / gram.weight if problem.fit_intercept else np.zeros(len(mean))
-    return replace(fit, drift=drift, noise=_noise(kappa, tss, problem)), kappa
+    fit = replace(fit, drift=drift, noise=_noise(kappa, tss, problem))
+    # y has no slope along columns that are linear combinations of others. A slope that exceeds the rounding errors
+    # shows that they nearly are: what it explains is unknown, and at most what is left.
+    rounding = 4 * d * np.finfo(problem.dtype).eps * loss * np.sqrt(np.diag(gram.products)[d:])
+    lost = (np.abs(slopes[~kept]) > rounding).any(axis=0)
+    return replace(fit, gap=fit.gap + np.where(lost, fit.rss, 0.0)), np.inf if lost.any() else kappa
 
 
 def _spread(rows: Array, alive: NDArray[np.bool_]) -> Array:
