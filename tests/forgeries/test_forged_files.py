@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import summula
 from summula.core.errors import ModelFileError
@@ -19,7 +20,7 @@ from summula.core.model_files.classes import saved_classes
 from tests.forgeries.forging import ARRAY_MUTATIONS, JSON_MUTATIONS, Forger
 from tests.forgeries.kinds import KINDS
 from tests.forgeries.running import run_forgeries
-from tests.forgeries.uses import CHANGING, NOT_READING, READING, public_methods
+from tests.forgeries.uses import CHANGING, NOT_READING, READING, public_methods, uses, works
 
 COUNT = int(os.environ.get("SUMMULA_FORGERIES", "30"))  # per kind
 _PEAK = 1_000  # MB; a process that has compiled the kernels of trees has 400
@@ -171,3 +172,14 @@ def test_failures_are_noticed(tmp_path: Path) -> None:
     for one, says in zip(failures, faults.values(), strict=True):
         assert says in one["what"]
     assert sum(result["counts"]["BaselineRegressor"].values()) == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_that_is_not_fitted_says_so(kind: str) -> None:
+    """A forged file may hold one: every use is refused with a clear sentence, or needs no fit."""
+    saved = KINDS[kind][0]()
+    model = clone(saved.model)
+    if hasattr(model, "__sklearn_is_fitted__") and model.__sklearn_is_fitted__():
+        return  # its state is in its parameters
+    for name, use in uses(model).items():
+        works(name, use, model, saved)

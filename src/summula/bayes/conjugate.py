@@ -26,6 +26,7 @@ from scipy import stats
 
 from summula.bayes.estimation import check_loss, least_expected_loss, quantile_nodes
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.parameters import is_fraction
 
 __all__ = [
     "BetaBernoulli",
@@ -97,7 +98,7 @@ class Conjugate(ABC):
 
 def checked_level(level: float) -> float:
     """A probability between 0 and 1, or a sentence."""
-    if not 0 < level < 1:
+    if not is_fraction(level):
         raise ParameterError(f"level must be a probability between 0 and 1; got {level!r}.")
     return float(level)
 

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from summula.bayes.costs import CostTable, cost_table, mean_cost
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.parameters import is_choice
 
 __all__ = ["CostSensitiveClassifier"]
 
@@ -133,7 +134,7 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
             # A sigmoid of probabilities that are all near 0 or 1 calibrates nothing, one of scores does.
             few = "sigmoid" if hasattr(self.estimator, "decision_function") else "temperature"
             method = "isotonic" if np.size(y) >= _MANY_ROWS else few
-        if method not in _CALIBRATIONS:
+        if not is_choice(method, _CALIBRATIONS):
             raise ParameterError(f"calibrate must be a bool or one of {', '.join(_CALIBRATIONS)}; got {method!r}.")
         estimator = clone(self.estimator)
         if weighted and get_config()["enable_metadata_routing"]:

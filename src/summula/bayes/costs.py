@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.parameters import numbers_in
 
 __all__ = ["REJECT", "CostTable", "cost_table", "expected_cost", "mean_cost"]
 
@@ -60,7 +61,7 @@ def cost_table(costs: Any, states: Sequence[Any], reject_cost: Any = None) -> Co
     elif isinstance(costs, Mapping):
         table = _of_mapping(costs, states)
     else:
-        values = np.asarray(costs, np.float64)
+        values = numbers_in("costs", costs)
         if values.ndim != 2 or values.shape[1] != len(states) or not len(values):
             raise ParameterError(
                 f"costs must have the shape (actions, states), that is (n, {len(states)}) for the states "
@@ -123,7 +124,7 @@ def mean_cost(
     """
     truth = np.asarray(y_true)
     order = (np.unique(truth) if classes is None else np.asarray(classes)).tolist()
-    values: Any = costs if isinstance(costs, Mapping) else np.asarray(costs, np.float64)
+    values: Any = costs if isinstance(costs, Mapping) else numbers_in("costs", costs)
     per_sample = not isinstance(values, Mapping) and values.ndim == 3
     table = cost_table(values[0] if per_sample else values, order, reject_cost)
     states = _places(truth, order, "class")

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from summula.bayes.densities import check_probabilities, density_of
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.parameters import numbers_in
 from summula.stats.bounds import check_delta
 
 __all__ = ["SPRT", "LikelihoodRatio", "SequentialDecision", "likelihood_ratio_test"]
@@ -77,7 +78,7 @@ def likelihood_ratio_test(
     0
     """
     prior = check_probabilities(priors, "The priors", sums=True)
-    table = np.asarray(costs, np.float64)
+    table = numbers_in("costs", costs)
     if prior.shape != (2,) or table.shape != (2, 2):
         raise ParameterError(
             f"Two states have 2 priors and costs of shape (2, 2), actions by states; got {len(prior)}, {table.shape}."

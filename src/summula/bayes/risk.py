@@ -25,6 +25,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from summula.bayes.decision_problem import DecisionProblem
 from summula.bayes.densities import Density, evaluate
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.parameters import is_choice
 from summula.stats.bounds import check_delta
 from summula.stats.bounds_betting import betting_bounds
 from summula.stats.multivariate_normal import MultivariateNormal
@@ -296,7 +297,7 @@ def _risk(
     delta: float,
     random_state: int,
 ) -> DecisionRisk:
-    if method not in _METHODS:
+    if not is_choice(method, _METHODS):
         raise ParameterError(f"method must be one of {', '.join(_METHODS)}; got {method!r}.")
     densities = problem._densities
     if method == "sum" or (method == "auto" and densities[0].is_discrete):

@@ -22,6 +22,7 @@ from summula.core.data.scan import Scan
 from summula.core.engine.engine import current_engine
 from summula.core.errors import DataError, ParameterError, RowError
 from summula.core.estimator.input.validation import collection_reader
+from summula.core.estimator.parameters import numbers_in
 from summula.stats.bounds import clopper_pearson_bounds
 from summula.stats.bounds_betting import betting_bounds
 
@@ -169,7 +170,7 @@ def _interval(range: Any) -> tuple[float, float]:
 
 
 def _costly(loss: Any, costs: Any, range: Any) -> Loss:
-    table = np.asarray(costs, np.float64)
+    table = numbers_in("costs", costs)
     if loss != "zero_one" or range is not None:
         raise ParameterError("costs defines the cost of each confusion, so it requires loss='zero_one' and no range.")
     if table.ndim != 2 or table.size < 2 or not np.isfinite(table).all() or np.ptp(table) == 0:

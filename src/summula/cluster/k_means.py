@@ -33,7 +33,18 @@ from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import draw_seed, stream_key
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.input.finiteness import raise_if_overflowing
-from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
+from summula.core.estimator.parameters import (
+    Allowed,
+    array_like,
+    boolean,
+    integer,
+    is_choice,
+    none,
+    numbers_in,
+    one_of,
+    random_state,
+    real,
+)
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Moments
@@ -227,7 +238,7 @@ default="k-means++"
         KMeans
             A new one, fitted; its `selection_` has inertia and silhouette of each number of clusters.
         """
-        if criterion not in ("silhouette", "elbow"):
+        if not is_choice(criterion, ("silhouette", "elbow")):
             raise ParameterError(f"criterion must be 'silhouette' or 'elbow'; got {criterion!r}.")
         models = {
             int(k): clone(self).set_params(n_clusters=int(k)).fit(X, sample_weight=sample_weight) for k in n_clusters
@@ -339,7 +350,7 @@ def check_centres(model: Any, run: Run) -> None:
     if n < k:
         raise DataError(f"n_samples={n} should be >= n_clusters={k}: use fewer clusters.")
     if not isinstance(model.init, str) and not callable(model.init):
-        _check_shape(np.shape(model.init), k, run.source.n_features)
+        _check_shape(_given_centres(model.init).shape, k, run.source.n_features)
 
 
 def _check_shape(shape: tuple[int, ...], k: int, d: int) -> None:
@@ -349,6 +360,10 @@ def _check_shape(shape: tuple[int, ...], k: int, d: int) -> None:
         raise DataError(
             f"The shape of the initial centers {shape} does not match the number of features of the data {d}."
         )
+
+
+def _given_centres(init: Any) -> Array:
+    return numbers_in("init", init.toarray() if hasattr(init, "toarray") else init)
 
 
 def starts_of(model: Any, many: int = 10) -> int:
@@ -379,10 +394,10 @@ def initial_centres(model: Any, run: Run, seed: int, origin: Array) -> Array:
             raise ParameterError("init is a callable, which needs the rows in memory: use 'k-means||' or an array.")
         rows = run.source.chunk(0, run.source.n_rows)
         centres = init(rows.X, k, random_state=np.random.RandomState(seed % 2**32))
-        _check_shape(np.shape(centres), k, run.source.n_features)
+        values = _given_centres(centres)
+        _check_shape(values.shape, k, run.source.n_features)
     else:
-        centres = init.toarray() if hasattr(init, "toarray") else init
-    values = np.array(centres, np.float64)
+        values = _given_centres(init)
     if not np.isfinite(values).all():
         raise DataError("Some of the initial centers are NaN or infinite; give finite ones.")
     return values

@@ -22,7 +22,17 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import AccuracyWarning, ParameterError, warn
-from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
+from summula.core.estimator.parameters import (
+    Allowed,
+    array_like,
+    boolean,
+    integer,
+    none,
+    numbers_in,
+    one_of,
+    random_state,
+    real,
+)
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram
@@ -223,7 +233,7 @@ class FactorAnalysis(LatentVariables):
         """Noise variances of standardised columns to start from."""
         if self.noise_variance_init is None:
             return start(data.spread, k)
-        given = np.asarray(self.noise_variance_init, np.float64).ravel()
+        given = numbers_in("noise_variance_init", self.noise_variance_init).ravel()
         if len(given) != self.n_features_in_ or not (np.isfinite(given).all() and (given > 0).all()):
             raise ParameterError(
                 f"noise_variance_init must be {self.n_features_in_} positive numbers, one for each column of X."

@@ -14,7 +14,7 @@ from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.additive import AdditiveClassifier
 from summula.core.estimator.certificates import SAVED_CERTIFICATE, StatisticCertificate
 from summula.core.estimator.classifier import ComparedClassifier, GenerativeClassifier, class_priors
-from summula.core.estimator.parameters import Allowed, array_like, none, one_of, real
+from summula.core.estimator.parameters import Allowed, array_like, none, numbers_in, one_of, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.grouped import Grouped
@@ -163,7 +163,7 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
         priors = self.priors
         if priors is None:
             return np.asarray(sums.weight / sums.weight.sum())
-        given = np.asarray(priors, np.float64)
+        given = numbers_in("priors", priors)
         if given.shape == sums.weight.shape and (given < 0).any():
             raise ParameterError("priors must be non-negative")
         if given.shape == sums.weight.shape and not np.isclose(given.sum(), 1.0):

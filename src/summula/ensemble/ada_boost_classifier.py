@@ -66,6 +66,8 @@ def _learners_agree(model: Any, sizes: schema.Sizes) -> str | None:
     n = sizes["n_rounds"]
     if (model._nodes is None) == (not model._learners):
         return "there are either trees or other learners"
+    if any((one is None) != (model._nodes is None) for one in (model._shares, model._impurity)):
+        return "there are trees without shares of the classes, or shares without trees"
     if model._nodes is not None:
         if model._nodes.n_trees != n or len(model._shares) != len(model._nodes.column):
             return f"there are {model._nodes.n_trees} trees for {n} weights"

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from summula.core.data.sparse_format import check_sparse
 from summula.core.errors import ParameterError
+from summula.core.estimator.parameters import is_choice
 from summula.feature_selection.subset_scores import subset_scores
 from summula.model_selection.cross_validation import cross_val_score
 
@@ -145,7 +146,7 @@ class SequentialFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator
                 f"enable_metadata_routing=True, which you can set using `sklearn.set_config`. Extra parameters passed "
                 f"are: {set(params)}"
             )
-        if self.direction not in ("forward", "backward"):
+        if not is_choice(self.direction, ("forward", "backward")):
             raise ParameterError(
                 f"The 'direction' parameter of SequentialFeatureSelector must be a str among {{'forward', "
                 f"'backward'}}. Got {self.direction!r} instead."

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
-from sklearn.model_selection import check_cv
 
+from summula.core.estimator.input.splits import splits_of
 from summula.linear_model.cross_validation.folds import batches_of, combined, grams_of, most_groups
 from summula.linear_model.cross_validation.ridge_errors import FROM_SUMS, SquaredErrors, scores_of
 from summula.linear_model.linear_regression import LinearRegression
@@ -81,7 +81,7 @@ def subset_scores(estimator: Any, X: Any, y: Any, scoring: Any, cv: Any) -> Subs
     if getattr(estimator, "positive", False) or np.ndim(alpha) != 0 or getattr(estimator, "formula", None) is not None:
         return None
     assert is_regressor(estimator)
-    splits = list(check_cv(cv, y).split(X, y))
+    splits = list(splits_of(cv, X, y))
     with clone(estimator)._fitting(X, y, None) as run:
         source, d = run.source, run.source.n_features
         if source.is_sparse or source.n_targets != 1 or source.n_rows <= d or source.dtype != np.float64:

@@ -36,7 +36,7 @@ from summula.core.docstrings import inherit_docs
 from summula.core.engine.threads import solving
 from summula.core.errors import DataError
 from summula.core.estimator.input.validation import as_source
-from summula.core.estimator.parameters import Allowed, array_like, real
+from summula.core.estimator.parameters import Allowed, array_like, numbers_in, real
 from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run, Unnamed
@@ -284,7 +284,7 @@ class KernelRidge(Regressor):
         return self
 
     def _alphas(self, targets: int) -> Array:
-        alpha = np.asarray(self.alpha, np.float64).reshape(-1)
+        alpha = numbers_in("alpha", self.alpha).reshape(-1)
         if len(alpha) not in (1, targets) or (alpha < 0).any():
             raise DataError(
                 f"alpha must be one penalty of 0 or more, or one per target ({targets}); got {self.alpha!r}."

@@ -35,7 +35,7 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.linear.linear_classifier import ProbabilityClassifier
-from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
+from summula.core.estimator.parameters import Allowed, boolean, integer, is_fraction, none, one_of, random_state, real
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -316,7 +316,7 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
             Computed from (2), or from the draws with predictive="sampling".
         """
         check_is_fitted(self)
-        if not 0 < level < 1:
+        if not is_fraction(level):
             raise ParameterError(f"The 'level' of credible_intervals must be between 0 and 1, not {level!r}.")
         first = int(self.fit_intercept)
         if self.predictive == "sampling":

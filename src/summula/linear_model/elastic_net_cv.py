@@ -17,7 +17,6 @@ se = std of the errors of the splits / sqrt(number of splits).                  
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -29,7 +28,19 @@ from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import local_engine
 from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
+from summula.core.estimator.input.splits import splits_of
+from summula.core.estimator.parameters import (
+    Allowed,
+    array_like,
+    boolean,
+    integer,
+    is_number,
+    list_in,
+    none,
+    one_of,
+    random_state,
+    real,
+)
 from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -302,10 +313,10 @@ class ElasticNetCV(L1Model):
 
     def _grid(self, whole: list[Centred], ratio: float) -> Array:
         alphas: Any = self.alphas
-        if np.ndim(alphas) == 0:
+        if integer(1).accepts(alphas):
             return alpha_grid(largest_alpha(whole, ratio, self.positive), self.eps, int(alphas))
-        for place, alpha in enumerate(list(alphas)):
-            if not isinstance(alpha, Real | np.number) or isinstance(alpha, bool | np.bool_):
+        for place, alpha in enumerate(list_in("alphas", alphas)):
+            if not is_number(alpha):
                 raise ParameterError(f"alphas[{place}] must be an instance of float, not {type(alpha).__name__}.")
         grid = np.asarray(alphas, np.float64)
         if grid.ndim != 1 or not len(grid):
@@ -316,14 +327,10 @@ class ElasticNetCV(L1Model):
         return np.sort(grid)[::-1]
 
     def _splits(self, run: Run, X: Any, groups: Any) -> Iterable[tuple[Any, Any]]:
-        from sklearn.model_selection import check_cv
-
         n = run.source.n_rows
-        splitter = check_cv(self.cv)
         y = None if run.source.streams else run.source.chunk(0, n).y
         rows: Any = np.empty((n, 0)) if run.source.streams or not hasattr(X, "shape") else X
-        splits: Iterable[tuple[Any, Any]] = splitter.split(rows, None if y is None else y[:, 0], groups)
-        return splits
+        return splits_of(self.cv, rows, None if y is None else y[:, 0], groups=groups)
 
     def _choose(self, ratios: list[float], grids: list[Array], errors: Array) -> None:
         """Select alpha and l1_ratio by their mean errors; `errors` has shape (ratios, splits, alphas)."""

@@ -15,7 +15,7 @@ from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.linear.factor_columns import FactorTerms, term_count
 from summula.core.estimator.linear.formula import TEXT, FormulaModel
-from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
+from summula.core.estimator.parameters import Allowed, boolean, integer, is_fraction, none, real
 from summula.core.estimator.rows import RowFunction
 from summula.core.model_files import schema
 from summula.linear_model.cross_validation.leave_one_out import LeftOut, leave_one_out
@@ -201,7 +201,7 @@ class LinearRegression(FormulaModel, FactorTerms, LeastSquaresModel):
         return self._by_row(X, self._interval_function(interval))
 
     def _interval_function(self, level: float) -> RowFunction:
-        if not 0 < level < 1:
+        if not is_fraction(level):
             raise ParameterError(f"interval={level!r} is not a probability between 0 and 1; pass one such as 0.95.")
         self._refuse_summary()
         fit = self._fit

@@ -21,6 +21,7 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import SerialEngine, local_engine
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.input.splits import splits_of
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.core.estimator.scoring import values_in_memory
@@ -289,8 +290,6 @@ class LogisticRegressionCV(LogisticRegression):
     # ------------------------------------------------------------------------------------------------------ the paths
 
     def _splits(self, run: Run, X: Any, to_splitter: Mapping[str, Any]) -> list[Split]:
-        from sklearn.model_selection import check_cv
-
         source = run.source
         n = source.n_rows
         if source.streams:
@@ -299,7 +298,7 @@ class LogisticRegressionCV(LogisticRegression):
             codes = np.asarray(source.chunk(0, n).codes)
         labels = self.classes_[codes]
         rows = np.broadcast_to(np.zeros(1), (n, 1)) if source.streams or not hasattr(X, "shape") else X
-        given: Iterable[tuple[Any, Any]] = check_cv(self.cv, labels, classifier=True).split(rows, labels, **to_splitter)
+        given = splits_of(self.cv, rows, labels, classifier=True, **to_splitter)
         found = [(np.arange(n)[np.asarray(train)], np.arange(n)[np.asarray(test)]) for train, test in given]
         if not found:
             raise DataError("The splitter returns no splits; cross-validation needs at least one.")

@@ -8,7 +8,17 @@ import numpy as np
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
-from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
+from summula.core.estimator.parameters import (
+    Allowed,
+    array_like,
+    boolean,
+    integer,
+    none,
+    numbers_in,
+    one_of,
+    random_state,
+    real,
+)
 from summula.core.model_files import schema
 from summula.linear_model.least_squares.model import Given, LeastSquaresModel
 from summula.linear_model.least_squares.problem import Fit, Problem
@@ -114,7 +124,7 @@ class Ridge(LeastSquaresModel):
         self.trace_ = fit.trace
 
     def _penalties(self, n_targets: int) -> Any:
-        alpha = np.atleast_1d(np.asarray(self.alpha, dtype=np.float64)).ravel()
+        alpha = numbers_in("alpha", self.alpha).ravel()
         if len(alpha) not in (1, n_targets):
             raise ParameterError(
                 f"Number of targets and number of penalties do not correspond: {len(alpha)} != {n_targets}; "

@@ -16,7 +16,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -28,7 +27,18 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError, warn
-from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, real
+from summula.core.estimator.input.splits import splits_of
+from summula.core.estimator.parameters import (
+    Allowed,
+    array_like,
+    boolean,
+    integer,
+    is_number,
+    list_in,
+    none,
+    one_of,
+    real,
+)
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram
@@ -226,12 +236,12 @@ class RidgeCV(LeastSquaresModel):
 
     def _checked_alphas(self) -> Array:
         """Return the alphas as floats; error messages are those of scikit-learn."""
-        given = list(self.alphas) if np.ndim(self.alphas) else [np.asarray(self.alphas).item()]
+        given = list_in("alphas", self.alphas) or np.asarray(self.alphas).ravel().tolist()
         if not given or any(np.ndim(alpha) for alpha in given):
             raise ParameterError(f"alphas must be a non-empty list of numbers; got {self.alphas!r}.")
         for place, alpha in enumerate(given):
             name = f"alphas[{place}]" if len(given) > 1 else "alphas"
-            if not isinstance(alpha, Real | np.number) or isinstance(alpha, bool | np.bool_):
+            if not is_number(alpha):
                 raise ParameterError(f"{name} must be an instance of float, not {type(alpha).__name__}.")
             value = float(alpha)
             if self.cv is None and not value > 0:
@@ -293,8 +303,6 @@ class RidgeCV(LeastSquaresModel):
 
     def _splits(self, run: Run, X: Any, to_splitter: Mapping[str, Any]) -> Iterable[tuple[Any, Any]]:
         """Return the splits as row numbers."""
-        from sklearn.model_selection import check_cv
-
         source = run.source
         n = source.n_rows
         if source.streams:  # splitters by row number do not need the rows
@@ -303,8 +311,7 @@ class RidgeCV(LeastSquaresModel):
             y = source.chunk(0, n).y
             assert y is not None
             rows, y = X, y[:, 0] if source.one_target else y
-        splits: Iterable[tuple[Any, Any]] = check_cv(self.cv, y, classifier=False).split(rows, y, **to_splitter)
-        return splits
+        return splits_of(self.cv, rows, y, **to_splitter)
 
     def _leave_one_out(self, run: Run, alphas: Array, to_scorer: Mapping[str, Any]) -> Choice:
         name = self.scoring

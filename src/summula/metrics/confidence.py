@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.parameters import is_choice
 from summula.metrics.delong import delong_interval
 from summula.metrics.named_metrics import (
     CLASSES,
@@ -174,7 +175,7 @@ def interval(
 
 def _method(method: str, name: str, w: Weights) -> str:
     """Return the method to use."""
-    if method not in _METHODS:
+    if not is_choice(method, _METHODS):
         raise ParameterError(f"method must be one of {', '.join(map(repr, _METHODS))}; got {method!r}.")
     suited = "bca"
     if name in _EXACT:

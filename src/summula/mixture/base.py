@@ -21,7 +21,18 @@ from summula.core.docstrings import inherit_docs
 from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.clusterer import Density
-from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
+from summula.core.estimator.parameters import (
+    Allowed,
+    array_like,
+    boolean,
+    integer,
+    is_choice,
+    none,
+    numbers_in,
+    one_of,
+    random_state,
+    real,
+)
 from summula.core.estimator.rows import DENSE_ROWS, ProbabilityWriter
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -253,7 +264,7 @@ class Mixture(ProbabilityWriter, Density):
         estimator
             A new one, fitted; its `selection_` has the criterion for each number of components.
         """
-        if criterion not in ("bic", "aic"):
+        if not is_choice(criterion, ("bic", "aic")):
             raise ParameterError(f"criterion must be 'bic' or 'aic'; got {criterion!r}.")
         values: dict[int, float] = {}
         best: Any = None
@@ -304,7 +315,7 @@ def _most_probable(joint: Array) -> Array:
 
 def checked_weights(weights: Any, k: int) -> Array:
     """Return the user's weights; errors have scikit-learn's wording."""
-    values = np.asarray(weights, dtype=np.float64)
+    values = numbers_in("weights_init", weights)
     if values.shape != (k,):
         raise ParameterError(f"The parameter 'weights' should have the shape of ({k},), but got {values.shape}")
     if not ((values >= 0) & (values <= 1)).all():

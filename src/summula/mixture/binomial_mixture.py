@@ -12,7 +12,7 @@ from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import draw_seed, stream_key
 from summula.core.errors import ParameterError
-from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none
+from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, numbers_in
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.mixture.base import SHARED_PARAMETERS, STARTS, Mixture, checked_weights
@@ -217,7 +217,7 @@ def _column(X: Any) -> Any:
 
 
 def _checked_probabilities(given: Any, k: int, d: int) -> Array:
-    values = np.asarray(given, dtype=np.float64)
+    values = numbers_in("probabilities_init", given)
     if values.shape == (k,) and d == 1:
         values = values[:, None]
     if values.shape != (k, d):

@@ -15,6 +15,7 @@ from summula.core.data.layout.blocks import aligned
 from summula.core.engine.random import stream_key, uniform
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.input.finiteness import raise_if_overflowing
+from summula.core.estimator.parameters import numbers_in
 from summula.core.estimator.run import Run
 from summula.mixture.gaussians import Gaussians, GaussianSums, cholesky_factors, collapse, maximized
 from summula.mixture.starts import RowSample, nearest, row_sample, seed_points
@@ -186,7 +187,7 @@ def collapsed_components(theta: Gaussians, reg_covar: float) -> NDArray[np.intp]
 
 def precision_factors(precisions: Any, kind: str, k: int, d: int) -> Array:
     """The factors of covariances given by their inverses, or a sentence in scikit-learn's words."""
-    values = np.asarray(precisions, dtype=np.float64)
+    values = numbers_in("precisions_init", precisions)
     shape = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}[kind]
     if values.shape != shape:
         raise ParameterError(

@@ -15,7 +15,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import draw_seed, stream_key
 from summula.core.errors import CollapseWarning, DataError, ParameterError, warn
-from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, real
+from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, numbers_in, one_of, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.mixture.base import SHARED_PARAMETERS, STARTS, Mixture, checked_weights
@@ -256,7 +256,7 @@ class GaussianMixture(Mixture):
 
 
 def _checked_means(means: Any, k: int, d: int) -> Array:
-    values = np.array(means, dtype=np.float64, order="C")
+    values = numbers_in("means_init", means)
     if values.shape != (k, d):
         raise ParameterError(f"The parameter 'means' should have the shape of ({k}, {d}), but got {values.shape}")
     if not np.isfinite(values).all():

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 from sklearn.model_selection import cross_validate as _refit_each_split
 
 from summula.core.errors import AccuracyWarning
 from summula.core.estimator.additive import AdditiveEstimator
+from summula.core.estimator.input.splits import splits_of
 from summula.linear_model.cross_validation.folds import Batch, batches_of
 from summula.linear_model.least_squares.model import LeastSquaresModel
 from summula.model_selection.row_selection import check_rows_in_memory, indexable, take_rows
@@ -120,7 +120,7 @@ def cross_validate(
     check_rows_in_memory(X, y)
     if may_merge(estimator, params):
         rows, target = indexable(X), None if y is None else indexable(y, "y")
-        splits = list(check_cv(cv, target, classifier=is_classifier(estimator)).split(rows, target, groups))
+        splits = list(splits_of(cv, rows, target, classifier=is_classifier(estimator), groups=groups))
         options = Options(scoring, return_train_score, return_estimator, return_indices)
         found = scores_from_groups(estimator, rows, target, splits, params or {}, options)
         if found is not None:

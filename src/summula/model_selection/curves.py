@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import check_cv
 from sklearn.model_selection import learning_curve as _learning_curve
 from sklearn.model_selection import validation_curve as _refit_each_value
 
 from summula import plotting
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.input.splits import splits_of
 from summula.model_selection.cross_validation import Options, may_merge, scores_from_groups
 from summula.model_selection.row_selection import check_rows_in_memory, indexable
 from summula.plotting.style import AXES
@@ -182,7 +182,7 @@ def validation_curve(
         scores = _refit_each_value(estimator, X, y, param_name=param_name, param_range=values, cv=cv, **options)
         return ValidationCurve(param_name, values, *scores)
     X, y = indexable(X), None if y is None else indexable(y, "y")
-    options["cv"] = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups))
+    options["cv"] = list(splits_of(cv, X, y, classifier=is_classifier(estimator), groups=groups))
     train, test = [], []
     for value in values:
         model = clone(estimator).set_params(**{param_name: value})

@@ -17,7 +17,7 @@ from summula.core.errors import ParameterError, warn
 from summula.core.estimator.additive import AdditiveClassifier
 from summula.core.estimator.certificates import SAVED_CERTIFICATE, StatisticCertificate
 from summula.core.estimator.classifier import GenerativeClassifier
-from summula.core.estimator.parameters import Allowed, array_like, boolean, none, real
+from summula.core.estimator.parameters import Allowed, array_like, boolean, none, numbers_in, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.grouped import Grouped
@@ -79,7 +79,7 @@ class DiscreteNB(AdditiveClassifier, GenerativeClassifier):
         """Log probabilities of the classes: given, uniform, or their shares of the rows; -inf for one without rows."""
         K = len(weight)
         if self.class_prior is not None:
-            priors = np.asarray(self.class_prior, np.float64)
+            priors = numbers_in("class_prior", self.class_prior)
             if priors.shape != (K,):
                 raise ParameterError(
                     f"Number of priors must match number of classes: class_prior has {np.size(priors)} numbers, and "
@@ -94,7 +94,7 @@ class DiscreteNB(AdditiveClassifier, GenerativeClassifier):
 
     def _smoothing(self) -> Any:
         """Pseudo-counts: a number, or one per column."""
-        alpha = np.asarray(self.alpha, np.float64)
+        alpha = numbers_in("alpha", self.alpha)
         if alpha.ndim and alpha.shape != (self.n_features_in_,):
             raise ParameterError(
                 "When alpha is an array, it should contains `n_features`: one number per column, here "

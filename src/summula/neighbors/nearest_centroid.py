@@ -30,7 +30,7 @@ from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.additive import AdditiveClassifier
 from summula.core.estimator.certificates import SAVED_CERTIFICATE, StatisticCertificate
 from summula.core.estimator.classifier import ComparedClassifier, ProbabilisticClassifier
-from summula.core.estimator.parameters import Allowed, array_like, boolean, none, one_of, real
+from summula.core.estimator.parameters import Allowed, array_like, boolean, none, numbers_in, one_of, real
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -200,7 +200,7 @@ class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClass
         if isinstance(self.priors, str):
             return np.asarray(W / W.sum() if self.priors == "empirical" else np.full(K, 1 / K))
         try:
-            priors = np.asarray(self.priors, np.float64)
+            priors = numbers_in("priors", self.priors)
         except (TypeError, ValueError):
             raise ParameterError(f"priors must be numbers; got {self.priors!r}.") from None
         if priors.shape != (K,):

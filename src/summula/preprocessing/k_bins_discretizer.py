@@ -25,7 +25,7 @@ from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import choice, stream_key
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator.parameters import Allowed, array_like, integer, none, one_of, random_state
+from summula.core.estimator.parameters import Allowed, array_like, integer, none, numbers_in, one_of, random_state
 from summula.core.estimator.rows import DENSE_ROWS
 from summula.core.estimator.run import Run
 from summula.core.estimator.transformer import Transformer
@@ -195,10 +195,10 @@ class KBinsDiscretizer(Transformer):
     def _bins_per_column(self, d: int) -> NDArray[np.int64]:
         if np.ndim(self.n_bins) == 0:
             return np.full(d, self.n_bins, np.int64)
-        bins = np.asarray(self.n_bins)
+        bins = numbers_in("n_bins", self.n_bins)
         if bins.ndim != 1 or len(bins) != d:
             raise ParameterError("n_bins must be a scalar or array of shape (n_features,).")
-        bad = np.flatnonzero((bins < 2) | (bins != np.floor(bins.astype(np.float64))))
+        bad = np.flatnonzero((bins < 2) | (bins != np.floor(bins)))
         if len(bad):
             raise ParameterError(
                 f"KBinsDiscretizer received an invalid number of bins at indices {', '.join(map(str, bad))}. Number of "

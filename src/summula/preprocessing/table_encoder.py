@@ -296,6 +296,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def block_encoder(self) -> Callable[[Columns, int], Array]:
         """Return the function that encodes a block of columns, given its first row."""
+        check_is_fitted(self)
         used = [column for column in self.columns_ if column.kind != "dropped"]
         options, places = self.get_params(), list(self.places().values())
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from summula.core.errors import ParameterError
+from summula.core.estimator.parameters import is_fraction
 
 __all__ = ["ScenarioBound", "scenario_bound"]
 
@@ -57,7 +58,7 @@ def _log_choose(n: Array, k: int) -> Any:
 
 def scenario_bound(m: int, k: int, delta: float) -> ScenarioBound:
     """Return the bounds for k support vectors among m rows."""
-    if not 0 < delta < 1:
+    if not is_fraction(delta):
         raise ParameterError(f"delta must be between 0 and 1, got {delta!r}.")
     logs = (_log_choose(np.arange(k, m), k), _log_choose(np.arange(m + 1, 4 * m + 1), k))
 

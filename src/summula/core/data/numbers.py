@@ -90,17 +90,25 @@ def is_wide_integer(dtype: Any) -> bool:
     return str(dtype) in ("Int128", "UInt128")
 
 
-def array_of(values: Any) -> Array:
-    """An array, a sequence or a series of any library as an array of NumPy; wide integers as Python's."""
+def array_of(values: Any, label: str = "The data") -> Array:
+    """An array, a sequence or a series of any library as an array of NumPy; wide integers as Python's.
+
+    `label` names the values in errors.
+    """
     library = type(values).__module__.partition(".")[0]
     if library == "polars" and hasattr(values, "to_list"):
         if values.dtype.is_nested():
-            raise DataError(f"The values are {values.dtype}; pass each part of them as a separate column.")
+            raise DataError(f"{label} holds {values.dtype} values; pass each part of them as a separate column.")
         if is_wide_integer(values.dtype):
             return np.array(values.to_list(), object)
     if library == "polars" and hasattr(values, "get_columns"):
-        return np.column_stack([array_of(column) for column in values.get_columns()])
-    return np.asarray(_decoded(values) if library == "pyarrow" else values)
+        return np.column_stack([array_of(column, label) for column in values.get_columns()])
+    try:
+        return np.asarray(_decoded(values) if library == "pyarrow" else values)
+    except ValueError as error:
+        if "inhomogeneous" not in str(error):
+            raise
+        raise DataError(f"{label} has entries of different lengths; pass one number or label per row.") from None
 
 
 def _decoded(values: Any) -> Any:

@@ -26,6 +26,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.input.validation import check_fitted
+from summula.core.estimator.parameters import numbers_in
 from summula.core.estimator.rows import ROWS, PredictionWriter, ProbabilityWriter, RowFunction, RowwiseEstimator
 from summula.core.estimator.scoring import accuracy
 
@@ -275,7 +276,7 @@ def class_priors(model: Any, weights: Array) -> Array:
     """Return the prior probability of each class: the parameter `priors`, or the class frequencies in the data."""
     if model.priors is None:
         return np.asarray(weights / weights.sum())
-    priors = np.asarray(model.priors, np.float64)
+    priors = numbers_in("priors", model.priors)
     for fault, words in (
         (priors.shape != weights.shape, "Number of priors must match number of classes"),
         (not np.isclose(priors.sum(), 1.0), "The sum of the priors should be 1"),

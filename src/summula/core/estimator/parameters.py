@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from summula.core.errors import ParameterError
+from summula.core.data.numbers import Origin, array_of, real_numbers
+from summula.core.errors import DataError, ParameterError, RowError
 
 __all__ = [
     "Allowed",
@@ -17,9 +19,14 @@ __all__ = [
     "boolean",
     "check_parameters",
     "integer",
+    "is_choice",
+    "is_fraction",
+    "is_number",
+    "list_in",
     "mapping",
     "none",
     "number_or_nan",
+    "numbers_in",
     "object_named",
     "one_of",
     "random_state",
@@ -42,7 +49,10 @@ Parameters = Mapping[str, tuple[Allowed, ...]]  # alternatives allowed for each 
 # Checks of abstract classes such as Real take longer than all others, so the usual types come first.
 _REALS = (float, int, np.floating, np.integer, Real)
 _INTEGERS = (int, np.integer, Integral)
+_LARGEST = 2**63 - 1
 _BOOLEANS = (bool, np.bool_)
+_NO_NUMBERS = (*_BOOLEANS, np.timedelta64)  # which are integers to Python, or to NumPy
+_NO_ARRAYS = (str, bytes, Mapping, Set)
 
 
 def number_or_nan(value: Any) -> float:
@@ -53,8 +63,38 @@ def number_or_nan(value: Any) -> float:
         return float("nan")
 
 
-def _is_real(value: Any) -> bool:
-    return isinstance(value, _REALS) and not isinstance(value, _BOOLEANS)
+def is_number(value: Any) -> bool:
+    """Whether a value of any type is a real number; booleans are none."""
+    return isinstance(value, _REALS) and not isinstance(value, _NO_NUMBERS)
+
+
+def is_fraction(value: Any) -> bool:
+    """Whether a value of any type is a number between 0 and 1, both excluded."""
+    return is_number(value) and bool(0 < value < 1)
+
+
+def is_choice(value: Any, choices: Iterable[str]) -> bool:
+    """Whether a value of any type is one of some strings."""
+    return isinstance(value, str) and value in choices
+
+
+def numbers_in(name: str, value: Any) -> NDArray[np.float64]:
+    """Return the numbers of a parameter, or of an argument, as a new array; raises ParameterError for anything else."""
+    try:
+        values = real_numbers(array_of(value, name), Origin(name, name, advice="pass numbers"), "this parameter")
+    except RowError as error:
+        raise ParameterError(f"{error.before} at index {error.row}{error.after}") from None
+    except DataError as error:
+        raise ParameterError(str(error)) from None
+    return np.array(values, np.float64, order="C")
+
+
+def list_in(name: str, value: Any) -> list[Any]:
+    """Return the entries of a parameter that is array-like, an empty list if it is a single value."""
+    try:
+        return list(value) if array_of(value, name).ndim else []
+    except DataError as error:
+        raise ParameterError(str(error)) from None
 
 
 def real(low: float = -np.inf, high: float = np.inf, *, open_low: bool = False) -> Allowed:
@@ -62,7 +102,7 @@ def real(low: float = -np.inf, high: float = np.inf, *, open_low: bool = False) 
     words = f"a float in the range {'(' if open_low else '['}{low}, {high}{')' if np.isinf(high) else ']'}"
 
     def accepts(value: Any) -> bool:
-        return _is_real(value) and (low < value if open_low else low <= value) and value <= high
+        return is_number(value) and (low < value if open_low else low <= value) and value <= high
 
     return Allowed(accepts, words)
 
@@ -73,8 +113,8 @@ def integer(low: int | None = None, high: int | None = None) -> Allowed:
     words = "an int" if low is None else f"an int in the range [{low}, {end}"
 
     def accepts(value: Any) -> bool:
-        whole = isinstance(value, _INTEGERS) and not isinstance(value, _BOOLEANS)
-        return whole and (low is None or value >= low) and (high is None or value <= high)
+        whole = isinstance(value, _INTEGERS) and not isinstance(value, _NO_NUMBERS)
+        return whole and (low is None or value >= low) and value <= (_LARGEST if high is None else high)
 
     return Allowed(accepts, words)
 
@@ -87,7 +127,7 @@ def one_of(*values: str) -> Allowed:
 
 boolean = Allowed(lambda value: isinstance(value, _BOOLEANS), "an instance of 'bool'")
 none = Allowed(lambda value: value is None, "None")
-array_like = Allowed(lambda value: hasattr(value, "__len__") and not isinstance(value, str), "an array-like")
+array_like = Allowed(lambda value: hasattr(value, "__len__") and not isinstance(value, _NO_ARRAYS), "an array-like")
 mapping = Allowed(lambda value: isinstance(value, Mapping), "an instance of 'dict'")
 
 

@@ -22,17 +22,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.frames import is_frame, pop_columns
+from summula.core.data.labels import distinct
+from summula.core.data.numbers import array_of
 from summula.core.data.scan import Scan
-from summula.core.errors import DataError, warn
+from summula.core.errors import DataError, RowError, warn
 from summula.core.estimator.input.finiteness import has_bad_values
 from summula.core.estimator.input.transformed_scan import TransformedScan
-from summula.core.estimator.input.validation import are_few_integers, collection_reader
+from summula.core.estimator.input.validation import are_few_integers, as_targets, as_weights, collection_reader
 from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum
 
 __all__ = ["Hits", "SquaredErrors", "accuracy", "r2", "values_in_memory"]
 
 Array = NDArray[Any]
+_LONGEST = 200  # characters of an error of scikit-learn that is passed on
 RowFunction = Callable[[Chunk], Array]
 
 
@@ -122,7 +125,7 @@ def r2(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
     """Return R2 of a regressor, by scikit-learn's metric or from sums over files and collections."""
     if _in_memory(X):
         X, y, sample_weight = _values(X, y, sample_weight)
-        return _r2_in_memory(y, model.predict(X), sample_weight)
+        return _r2_in_memory(y, model.predict(X), sample_weight, type(model).__name__)
     with _scored(model, X, y, sample_weight) as run:
         params = (model._row_function(), run.origin()[run.source.n_features :])
         sums = run.sum(SquaredErrors, params, "score")
@@ -132,7 +135,7 @@ def r2(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
     return float(sums.r2)
 
 
-def _r2_in_memory(y: Any, predicted: Array, sample_weight: Any) -> float:
+def _r2_in_memory(y: Any, predicted: Array, sample_weight: Any, name: str) -> float:
     """Return scikit-learn's R2; for one target of plain numbers its operations without its checks, to the same bits.
 
     Whatever the checks would find (NaN, different lengths, a constant target) is left to them.
@@ -147,16 +150,35 @@ def _r2_in_memory(y: Any, predicted: Array, sample_weight: Any) -> float:
             return float(1 - residual / spread)
     from sklearn.metrics import r2_score
 
-    return float(r2_score(y, predicted, sample_weight=sample_weight))
+    targets = as_targets(y, len(predicted), name)
+    _raise_if_not_finite(targets, "The target y")
+    _raise_if_not_finite(predicted, f"A prediction of {name}")
+    return float(r2_score(targets, predicted, sample_weight=as_weights(sample_weight, len(predicted), name)))
 
 
-def _accuracy_in_memory(y: Any, predicted: Any, sample_weight: Any) -> float:
+def _raise_if_not_finite(values: Array, label: str) -> None:
+    rows = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
+    if len(rows):
+        raise RowError(f"{label} is NaN or infinite", int(rows[0]), ", so there is no score; score the other rows.")
+
+
+def _accuracy_in_memory(y: Any, predicted: Any, sample_weight: Any, name: str) -> float:
     """Return scikit-learn's accuracy; that of a few integers, which pass its checks, without them."""
     if sample_weight is None and _are_plain(y, predicted, "iub") and are_few_integers(y):
         return float((y == predicted).mean())
     from sklearn.metrics import accuracy_score
 
-    return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+    try:
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+    except (TypeError, ValueError) as error:
+        values = array_of(y, "The target y")
+        if values.ndim == 1:
+            distinct(values, 0, name)  # says which values are no labels
+        problem = " ".join(str(error).split())[:_LONGEST].rstrip(".")
+        raise DataError(
+            f"The target y cannot be compared with the predicted labels ({problem}); pass labels of the kind "
+            f"that {name} was fitted to."
+        ) from error
 
 
 def _are_plain(y: Any, predicted: Any, kinds: str) -> bool:
@@ -174,7 +196,8 @@ def accuracy(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
     """Return the accuracy of a classifier, by scikit-learn's metric or from sums over files and collections."""
     if _in_memory(X):
         X, y, sample_weight = _values(X, y, sample_weight)
-        return _accuracy_in_memory(y, model.predict(X), sample_weight)
+        predicted, name = model.predict(X), type(model).__name__
+        return _accuracy_in_memory(y, predicted, as_weights(sample_weight, len(predicted), name), name)
     with _scored(model, X, y, sample_weight) as run:
         sums = run.sum(Hits, (model._score_function(), model._winners), "score")
     return float(sums.hits / sums.weight)

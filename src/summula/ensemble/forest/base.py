@@ -17,7 +17,7 @@ from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of
+from summula.core.estimator.parameters import Allowed, boolean, integer, is_fraction, none, one_of
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -66,6 +66,8 @@ FOREST_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "splits": (one_of("bins", "exact"),),
     "max_bins": (integer(2, 255),),
 }
+
+_MOST_DRAWS = 2**26  # maximum rows per tree drawn from a table with few rows
 
 
 def check_same_number(before: int, now: int) -> None:
@@ -304,6 +306,10 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
         if self.max_samples is None:
             return n
         if isinstance(self.max_samples, int | np.integer):
+            if self.max_samples > max(4 * n, _MOST_DRAWS):
+                raise ParameterError(
+                    f"max_samples={self.max_samples} draws far more rows for each tree than there are ({n}); reduce it."
+                )
             return int(self.max_samples)
         total = n if weight is None else float(weight.sum())
         size = max(int(self.max_samples * total), 1)
@@ -380,7 +386,7 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
             bounds, one per target, if there are several).
         """
         source = self._in_memory(X, "infinite_forest_interval")
-        if not 0.0 < confidence < 1.0:
+        if not is_fraction(confidence):
             raise ParameterError(f"confidence must be between 0 and 1, both excluded; got {confidence!r}.")
         values = functools.partial(tree_values, self._trees, self._bins)
         return self._interval(self._map_rows(values, source), 1.0 - confidence)
@@ -416,6 +422,8 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
                 )
             run = Run(self, source, quiet=True)
             found = survey(run, np.zeros(source.n_features, bool), 0)
+            if (n := found.y.size // source.n_rows) != self.n_outputs_:
+                raise DataError(f"y has {n} targets, and the forest was fitted to {self.n_outputs_}: give its targets.")
             y = found.y.reshape(self.n_outputs_, -1)
             weight = self._row_weights(y, found.weight)
             if self._trees.is_exact:

@@ -19,6 +19,8 @@ __all__ = ["ForestMembers"]
 
 Array = NDArray[Any]
 
+_MOST_ROWS = 2**33  # maximum rows of all trees together in `estimators_samples_`
+
 
 class ForestMembers(RowwiseEstimator):
     """Views of single trees, created on access; a forest is a sequence of them."""
@@ -79,6 +81,10 @@ class ForestMembers(RowwiseEstimator):
         if self.bootstrap and self._draws_by_weight:
             raise AttributeError("The rows of the trees were drawn by weights, which the forest does not keep.")
         size = self._sample_size(self._n_rows, None)
+        if (size or self._n_rows) * self._trees.n_trees > _MOST_ROWS:
+            raise AttributeError(
+                f"The rows drawn for {self._trees.n_trees} trees, {size or self._n_rows} each, do not fit in memory."
+            )
         bootstrap = Bootstrap(self._n_rows, size, None, self._seed)
         kind = np.int32 if self._n_rows < 2**31 else np.int64
         return [bootstrap.sample(tree).draws().astype(kind) for tree in range(self._trees.n_trees)]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.parameters import is_choice
 from summula.tree.columns.binning import BinMap
 from summula.tree.named_importances import by_name
 from summula.tree.prediction.grown_trees import ExplainedTrees, ScoreTrees
@@ -84,7 +85,7 @@ class InterpretableTrees(ExplainedTrees):
             Columns without names are called x0, x1, ...; `feature_importances_` has shares in the order of the columns.
         """
         check_is_fitted(self)
-        if kind not in ("gain", "split"):
+        if not is_choice(kind, ("gain", "split")):
             raise ParameterError(f"kind must be 'gain' or 'split', got {kind!r}.")
         values = self._nodes.importances(self.n_features_in_, by_gain=kind == "gain")
         return by_name(self, values)

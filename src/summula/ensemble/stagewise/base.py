@@ -88,6 +88,8 @@ def _stages_agree(model: Any, sizes: schema.Sizes) -> str | None:
     n = model.n_estimators_ * sizes["n_scores"]
     if (model._nodes is None) == (not model._learners):
         return "there are either trees or other learners"
+    if any((one is None) != (model._nodes is None) for one in (model._values, model._impurity)):
+        return "there are trees without values, or values without trees"
     if len(model._steps) != n:
         return f"there are {len(model._steps)} steps, not {n}"
     if model._nodes is not None:

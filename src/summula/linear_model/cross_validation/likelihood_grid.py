@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import ParameterError, warn
+from summula.core.estimator.parameters import integer, is_number, list_in
 
 __all__ = ["Grid", "grid_of", "has_legacy_attributes"]
 
@@ -63,20 +63,20 @@ def grid_of(model: Any) -> Grid:
 
 
 def _checked_Cs(given: Any) -> Array:
-    if np.ndim(given) == 0:
+    if integer(1).accepts(given):
         return np.logspace(-4, 4, int(given))
-    Cs = list(given)
+    Cs = list_in("Cs", given)
     if not Cs:
         raise ParameterError("Cs must be an int or a non-empty list of positive numbers; got an empty list.")
     for place, C in enumerate(Cs):
-        if not isinstance(C, Real | np.number) or isinstance(C, bool | np.bool_) or not float(C) > 0:
+        if not is_number(C) or not float(C) > 0:
             raise ParameterError(f"Cs[{place}] is {C!r}; Cs must be positive numbers (inf for no penalty).")
     return np.asarray(Cs, np.float64)
 
 
 def _check_ratios(ratios: Any) -> None:
-    numbers = [] if ratios is None or np.ndim(ratios) == 0 else list(ratios)
-    if not numbers or any(not isinstance(r, Real | np.number) or not 0 <= float(r) <= 1 for r in numbers):
+    numbers = [] if ratios is None else list_in("l1_ratios", ratios)
+    if not numbers or any(not is_number(r) or not 0 <= float(r) <= 1 for r in numbers):
         raise ParameterError(f"l1_ratios must be an array-like of numbers between 0 and 1; got (l1_ratios={ratios!r}).")
 
 

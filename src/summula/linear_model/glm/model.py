@@ -13,6 +13,7 @@ from summula.core.data.numbers import array_of
 from summula.core.data.training_data import Kept, keep_training, recalled
 from summula.core.errors import CollinearityWarning, DataError, ParameterError, SeparationWarning, warn
 from summula.core.estimator.linear.linear_predictor import LinearScores
+from summula.core.estimator.parameters import is_choice, is_fraction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import rounded_up
@@ -268,10 +269,10 @@ def _separated_by(separated: tuple[str, ...], *, first: bool = True) -> str:
 
 def _check_options(options: SummaryOptions, groups: Any) -> None:
     for name, value, choices in (("cov", options.cov, COVARIANCES), ("weights", options.weights, WEIGHTS)):
-        if value not in choices:
+        if not is_choice(value, choices):
             listed = ", ".join(map(repr, choices))
             raise ParameterError(f"The {name!r} of summary must be one of {listed}; got {value!r}.")
-    if not 0 < options.level < 1:
+    if not is_fraction(options.level):
         raise ParameterError(f"The 'level' of summary must be between 0 and 1, not {options.level!r}.")
     if (options.cov == "cluster") != (groups is not None):
         raise ParameterError('Cluster-robust standard errors need both options: summary(cov="cluster", groups=...).')

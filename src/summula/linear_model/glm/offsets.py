@@ -62,7 +62,9 @@ def _values(X: Any, given: Any, what: str, n: int) -> Array:
         if given not in frame.columns:
             raise DataError(f"The data have no column {given!r}; {what} must be the name of a column, or values.")
         given = column_values(frame[given])
-    values = real_numbers(array_of(given), Origin(what, what, frame_library(given)), "the model").astype(np.float64)
+    values = real_numbers(array_of(given, what), Origin(what, what, frame_library(given)), "the model").astype(
+        np.float64
+    )
     if values.ndim == 0:
         values = np.full(n, float(values))
     if values.ndim == 2 and values.shape[1] == 1:

@@ -18,6 +18,7 @@ from summula.core.engine.threads import solving
 from summula.core.errors import AccuracyWarning, CollinearityWarning, DataError, ParameterError, warn
 from summula.core.estimator.additive import AdditiveEstimator
 from summula.core.estimator.linear.linear_predictor import LinearPredictor, one_row_one_target
+from summula.core.estimator.parameters import integer, is_choice, is_fraction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import rounded_up
@@ -283,11 +284,11 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         """
         _check_choice("cov", cov, tuple(COVARIANCES))
         _check_choice("weights", weights, WEIGHTS)
-        if not 0 < level < 1:
+        if not is_fraction(level):
             raise ParameterError(f"The 'level' of summary must be between 0 and 1, not {level!r}.")
         if (cov == "cluster") != (groups is not None):
             raise ParameterError('Grouped standard errors need both: summary(cov="cluster", groups=...).')
-        if lags is not None and (cov != "HAC" or lags < 0):
+        if lags is not None and (cov != "HAC" or not integer(0).accepts(lags)):
             raise ParameterError(f'lags={lags!r} is invalid: pass a non-negative int (or None), with cov="HAC".')
         self._refuse_summary()
         if cov == "HAC" and self._given.weighted and weights == "frequency":
@@ -366,7 +367,7 @@ def _check_targets(names: tuple[str, ...] | None, n: int, others: tuple[str, ...
 
 
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
+    if not is_choice(value, choices):
         raise ParameterError(f"The {name!r} of summary must be one of {', '.join(map(repr, choices))}; got {value!r}.")
 
 

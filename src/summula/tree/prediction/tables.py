@@ -9,13 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from summula.core.errors import DataError
 from summula.tree.columns.binning import learn_bins
+from summula.tree.columns.binning_kernels import EDGES
 from summula.tree.exact.grower import ExactTree
 from summula.tree.prediction.predictor import Nodes
 
 __all__ = ["importances_by_tree", "joined_trees", "tree_estimators"]
 
 Array = NDArray[Any]
+
+_MOST = 2**30  # numbers in a table of trees and columns
 
 
 def joined_trees(trees: Sequence[ExactTree]) -> ExactTree:
@@ -40,6 +44,8 @@ def tree_estimators(prototype: Any, table: ExactTree, n_features: int, **attribu
     **attributes
         Further attributes of all of them.
     """
+    if n_features * EDGES > _MOST:
+        raise AttributeError(f"Trees of {n_features} columns are too large as single estimators.")
     bins, models = learn_bins(np.empty((0, n_features)), None, {}, 255), []
     for tree in range(table.nodes.n_trees):
         here = slice(int(table.nodes.roots[tree]), int(table.nodes.roots[tree + 1]))
@@ -58,6 +64,10 @@ def importances_by_tree(nodes: Nodes, n_features: int, *, shares: bool = True) -
 
     shares : whether those of a tree add up to 1 (or are all 0).
     """
+    if nodes.n_trees * n_features > _MOST:
+        raise DataError(
+            f"The importances of {n_features} columns in each of {nodes.n_trees} trees are too many to keep."
+        )
     inner = np.flatnonzero(nodes.column >= 0)
     tree = np.searchsorted(nodes.roots, inner, side="right") - 1
     place = tree * n_features + nodes.column[inner]

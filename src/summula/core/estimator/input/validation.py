@@ -99,7 +99,7 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, fa
                 estimator=estimator,
                 input_name="X",
             )
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         _locate_text(X, name, error)
         _locate_uneven_row(X, error)
         raise
@@ -149,7 +149,7 @@ def _check_is_table(X: Any, name: str) -> None:
         )
 
 
-def _locate_uneven_row(X: Any, error: ValueError) -> None:
+def _locate_uneven_row(X: Any, error: Exception) -> None:
     """Replace NumPy's "inhomogeneous shape" by an error that names the first row of a different length."""
     if "inhomogeneous" not in str(error) or not all(hasattr(row, "__len__") for row in X):
         return
@@ -163,7 +163,8 @@ def _locate_uneven_row(X: Any, error: ValueError) -> None:
 def _locate_text(X: Any, name: str, error: Exception) -> None:
     """Replace "could not convert string to float" by an error that gives the position of the text or list."""
     message = str(error)
-    if ("could not convert" in message or "setting an array element" in message) and "inhomogeneous" not in message:
+    strange = isinstance(error, TypeError) or "could not convert" in message or "setting an array element" in message
+    if strange and "inhomogeneous" not in message and not hasattr(X, "tocsr"):
         real_numbers(np.asarray(X, dtype=object), Origin.features(X), name)
 
 
@@ -179,7 +180,7 @@ def as_targets(y: Any, n_rows: int, name: str) -> Array:
         raise DataError(f"{name} requires y to be passed, but the target y is None.")
     if hasattr(y, "indptr"):
         raise DataError("The target y is sparse; pass a dense array: y.toarray().")
-    values = array_of(y)
+    values = array_of(y, TARGET.label)
     if values.ndim not in (1, 2):
         raise DataError(f"y should be a 1d array, or 2d for several targets; got shape {values.shape}.")
     if values.ndim == 2 and not values.shape[1]:
@@ -207,7 +208,7 @@ def as_weights(weight: Any, n_rows: int, name: str) -> Array | None:
         return None
     if hasattr(weight, "indptr"):
         raise DataError("sample_weight is sparse; pass a dense array: sample_weight.toarray().ravel().")
-    values = array_of(weight)
+    values = array_of(weight, WEIGHT.label)
     if values.dtype != np.float64:
         values = _float64(values, WEIGHT, weight, name)
     if values.ndim == 0:
@@ -381,7 +382,7 @@ def _codes(y: Any, labels: Labels, name: str) -> Array:
         raise DataError(f"{name} requires y to be passed, but the target y is None.")
     if hasattr(y, "indptr"):
         raise DataError("The target y is sparse; pass a dense array: y.toarray().")
-    values = array_of(y)
+    values = array_of(y, TARGET.label)
     if values.dtype.kind in "cmMV":
         return labels.codes(values)  # raises for these dtypes
     values = column_or_1d(values, warn=True)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.data.chunks import Chunk
 from summula.core.data.training_data import recalled
 from summula.core.errors import ParameterError
+from summula.core.estimator.parameters import is_choice
 from summula.linear_model.glm.model import GlmModel
 from summula.linear_model.glm.offsets import rows_and_offset
 from summula.linear_model.glm.statistics.inference import SummaryOptions
@@ -150,7 +151,7 @@ class DiagnosedGlm(GlmModel):
         """
         check_is_fitted(self)
         self._refuse_summary()
-        if not isinstance(kind, str) or kind not in ("wald", "likelihood_ratio"):
+        if not is_choice(kind, ("wald", "likelihood_ratio")):
             raise ParameterError(f"The 'kind' of test_terms must be 'wald' or 'likelihood_ratio'; got {kind!r}.")
         kept = recalled(getattr(self, "_training", None))
         return tested_terms(self, kind, kept if X is None else (X, y, sample_weight, offset, exposure))

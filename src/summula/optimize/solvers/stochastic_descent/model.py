@@ -17,7 +17,7 @@ from summula.core.errors import ClusterError, DataError, ParameterError, warn
 from summula.core.estimator.early_stopping import validation_mask
 from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.linear.linear_predictor import SparseCoefficients, dense
-from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
+from summula.core.estimator.parameters import Allowed, boolean, integer, none, numbers_in, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.optimize.solvers.stochastic_descent.certificate import DescentCertificate, DescentProblem, DualSums
@@ -234,14 +234,14 @@ class StochasticModel(SparseCoefficients, Estimator):
             intercept_init = self.intercept_ if intercept_init is None else intercept_init
         coef, intercept = np.zeros((K, d)), np.zeros(K)
         if coef_init is not None:
-            given = np.asarray(dense(coef_init), np.float64)
+            given = numbers_in("coef_init", dense(coef_init))
             if given.size != K * d or (K > 1 and given.shape != (K, d)):
                 raise DataError(
                     f"Provided coef_init does not match dataset: it has shape {given.shape}, expected {(K, d)}."
                 )
             coef = given.reshape(K, d).copy()
         if intercept_init is not None:
-            given = np.asarray(intercept_init, np.float64)
+            given = numbers_in("intercept_init", intercept_init)
             if given.size != K or (K > 1 and given.shape != (K,)):
                 raise DataError(
                     f"Provided intercept_init does not match dataset: it has shape {given.shape}, expected {(K,)}."
