@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.extending import intrinsic
 
 from summula.core.compilation import kernel_cache
 from summula.core.compilation.compile import inlined, internal_kernel, kernel
@@ -55,6 +57,31 @@ def test_the_hash_of_a_kernel_is_that_of_the_constants_it_uses(monkeypatch):
     before = dependency_hash(chain(kernel(plus)))
     monkeypatch.setitem(globals(), "LIMIT", 4)
     assert dependency_hash(chain(kernel(plus))) != before
+
+
+def shift(amount):
+    """Return an intrinsic that adds a constant."""
+
+    @intrinsic
+    def shifted(typing, x):
+        def generate(context, builder, signature, args):
+            return builder.add(args[0], args[0].type(amount))
+
+        return x(x), generate
+
+    return shifted
+
+
+def test_the_hash_of_a_kernel_is_that_of_the_intrinsics_it_uses():
+    same = dependency_hash(chain(shift(1)))
+    assert same == dependency_hash(chain(shift(1)))
+    assert same != dependency_hash(chain(shift(2)))
+
+
+def test_llvm_is_used_in_one_folder():
+    root = Path(kernel_cache.__file__).parents[2]
+    files = {file.parent.name for file in root.rglob("*.py") if "llvmlite" in file.read_text(encoding="utf-8")}
+    assert files == {"compilation"}
 
 
 CALLER = """

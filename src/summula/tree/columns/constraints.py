@@ -38,19 +38,7 @@ def categorical_mask(given: Any, d: int, names: Sequence[str] | None, found: Seq
             f"{', '.join(sorted(kinds)) if chosen.dtype.kind == 'O' else chosen.dtype.name}."
         )
     if chosen.dtype.kind in "UO":
-        if names is None:
-            raise ParameterError(
-                "categorical_features should be passed as an array of integers or as a boolean mask when the model is "
-                "fitted on data without feature names."
-            )
-        for name in chosen.tolist():
-            if name not in names:
-                there = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
-                raise ParameterError(
-                    f"The columns are {there}, and categorical_features has an item value {name!r} which is not a "
-                    "valid feature name of the training data."
-                )
-            mask[list(names).index(name)] = True
+        mask[_places_of(chosen.tolist(), names)] = True
     elif chosen.dtype.kind == "b":
         if chosen.shape != (d,):
             raise ParameterError(
@@ -66,6 +54,23 @@ def categorical_mask(given: Any, d: int, names: Sequence[str] | None, found: Seq
             )
         mask[chosen] = True
     return mask
+
+
+def _places_of(chosen: list[str], names: Sequence[str] | None) -> list[int]:
+    """Return the numbers of columns that `categorical_features` names."""
+    if names is None:
+        raise ParameterError(
+            "categorical_features should be passed as an array of integers or as a boolean mask when the model is "
+            "fitted on data without feature names."
+        )
+    for name in chosen:
+        if name not in names:
+            there = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+            raise ParameterError(
+                f"The columns are {there}, and categorical_features has an item value {name!r} which is not a valid "
+                "feature name of the training data."
+            )
+    return [list(names).index(name) for name in chosen]
 
 
 def _is_sign(value: Any) -> bool:
