@@ -175,7 +175,7 @@ def test_numbers_where_text_was_and_text_where_numbers_were_are_named():
         pytest.raises(DataError, match="Column 'word' contains numbers"),
     ):
         model.predict(np.zeros((3, 6)))
-    with pytest.raises(DataError, match="Column 'code' holds 'q' at row 0, and held numbers .* same kind"):
+    with pytest.raises(DataError, match="Column 'code' contains 'q' at row 0, but contained numbers .* same kind"):
         model.predict(frame.assign(code="q"))
     assert len(model.predict(frame.assign(word=np.nan))) == len(frame)  # nothing at all is of no kind
 
@@ -189,7 +189,7 @@ def test_text_that_is_not_listed_is_named(tmp_path):
         with pytest.raises(DataError, match="Column 'word' contains 'b' at row 1.* list the column there"):
             model.fit(frame, "y")
         for rows in (dataframe.from_pandas(frame, npartitions=2), summula.scan(tmp_path / "rows.parquet")):
-            with pytest.raises(DataError, match="Column 'word' holds 'a', .*not among the categorical_features"):
+            with pytest.raises(DataError, match="Column 'word' contains 'a', .*not among the categorical_features"):
                 model.fit(rows, "y")
 
 

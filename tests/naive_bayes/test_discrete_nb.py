@@ -163,7 +163,7 @@ class TestMixed:
         (lambda: MultinomialNB().fit(-COUNTS, LABELS), "Negative values in data passed to MultinomialNB .* at row 0"),
         (lambda: ComplementNB().fit(sparse.csr_matrix(-COUNTS), LABELS), "Negative values .* ComplementNB"),
         (lambda: CategoricalNB().fit(COUNTS - 9, LABELS), "Negative values .* at row 0"),
-        (lambda: CategoricalNB().fit(COUNTS + 0.5, LABELS), "whole numbers from 0 on"),
+        (lambda: CategoricalNB().fit(COUNTS + 0.5, LABELS), "integers from 0 on"),
         (lambda: CategoricalNB().fit(COUNTS + 1e9, LABELS), "not too large"),
         (lambda: CategoricalNB().fit(COUNTS, LABELS).predict(COUNTS + 30), "the category 3. at row 0, but the fit has"),
         (lambda: BernoulliNB(binarize=-1.0).fit(sparse.csr_matrix(COUNTS), LABELS), "threshold below 0"),

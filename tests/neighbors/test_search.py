@@ -165,7 +165,7 @@ def test_scales_are_those_of_the_training_rows(name: str) -> None:
         ("seuclidean", {"V": [1.0]}, "4 positive numbers"),
         ("mahalanobis", {"V": np.eye(3)}, r"shape \(4, 4\)"),
         ("mahalanobis", {"VI": np.eye(3)}, r"shape \(4, 4\)"),
-        ("mahalanobis", {"W": 1}, "takes no 'W'"),
+        ("mahalanobis", {"W": 1}, "does not support 'W'"),
         ("haversine", None, "latitude and longitude"),
     ],
 )
