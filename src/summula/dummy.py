@@ -44,7 +44,7 @@ class TargetSums(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[str, float]) -> Self:
-        """The sums of one chunk."""
+        """Return the sums over one chunk."""
         w = chunk.weights
         what, value = params
         if what == "classes":

@@ -6,12 +6,11 @@ For observed rows x, hidden variables z and parameters theta, any distribution q
 
 with equality for q(z) = p(z | x, theta). The loop alternates
 
-    E-step    q = p(z | x, theta):  sums over the rows of what the M-step needs, and of the bound (1)            (2)
+    E-step    q = p(z | x, theta):  sums over the rows of the statistics of the M-step, and of the bound (1)     (2)
     M-step    theta = argmax over theta of L(q, theta), from these sums                                          (3)
 
-so the log-likelihood never falls. The E-step is a `Statistic`: the engine adds it up over arrays, files and clusters.
-
-A model derives from `Model`: it names its statistic, gives one start or several, and solves the M-step. Several starts
+so the log-likelihood never decreases. The E-step is a `Statistic`: the engine sums it over arrays, files and clusters.
+A model derives from `Model`: it defines its statistic, one or several starting points, and the M-step. Several starts
 advance together, in the same passes over the rows; the worse half of them is dropped after 10, 20, 40, ... steps.
 """
 
@@ -40,37 +39,37 @@ __all__ = ["Collapse", "Expectation", "Model", "fit", "opened"]
 Theta = TypeVar("Theta")
 S = TypeVar("S", bound="Expectation")
 
-_FIRST_CUT = 10  # steps after which the worse half of several starts is dropped, and then after twice as many
+_FIRST_CUT = 10  # number of steps after which the worse half of several starts is dropped; doubled each time
 
 
 class Collapse(DataError):
-    """An M-step without a solution, such as a component without a spread: raised by `Model.maximize`.
+    """Raised by `Model.maximize` if the M-step has no solution, such as for a component with zero variance.
 
-    The start is dropped; the error reaches the user when it was the last one.
+    The start is dropped; the error is raised to the user if it was the last one.
     """
 
 
 class Expectation(Protocol):
-    """The E-step (2) as a statistic: derive it from `core.numerics.sums.Sum` and define `map`."""
+    """The E-step (2) as a statistic; implementations derive from `core.numerics.sums.Sum` and define `map`."""
 
     @property
     def elbo(self) -> float:
-        """The bound (1), summed over weighted rows, at the parameters of the E-step."""
+        """Return the bound (1), summed over weighted rows, at the parameters of the E-step."""
 
     @property
     def weight(self) -> float:
-        """The sum of the weights."""
+        """Return the sum of the weights."""
 
     @classmethod
     def map(cls, chunk: Chunk, params: Any) -> Self:
-        """The sums of one chunk of rows at the parameters `params`."""
+        """Return the sums over one chunk at the parameters `params`."""
 
     def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows together."""
+        """Return the sums over the union of two sets of rows."""
 
 
 class Model(ABC, Generic[Theta, S]):
-    """A model with hidden variables. `Theta` is whatever holds its parameters: they are pickled, and never changed.
+    """A model with hidden variables. `Theta` is the type of its parameters, which must be picklable and immutable.
 
     Attributes
     ----------
@@ -86,18 +85,18 @@ class Model(ABC, Generic[Theta, S]):
 
     @abstractmethod
     def maximize(self, sums: S, theta: Theta) -> Theta:
-        """The M-step (3), from the sums of the E-step at `theta`."""
+        """Perform the M-step (3), from the sums of the E-step at `theta`."""
 
     def expect(self, run: Run, thetas: Sequence[Theta]) -> Sequence[S]:
-        """The E-step at each of some parameters: one pass over the rows for all of them.
+        """Perform the E-step for each of several parameters in one pass over the rows.
 
-        Models whose E-step follows from sums that do not change, such as a covariance matrix, compute it here instead.
+        Models whose E-step is a function of constant sums, such as a covariance matrix, override this.
         """
         sums = run.sum(_Together, (self.statistic, tuple(thetas)), "E-step")
         return list(sums.groups)
 
     def is_degenerate(self, theta: Theta) -> bool:
-        """Whether the likelihood is large for a bad reason: then any other start is preferred."""
+        """Return whether the likelihood is spuriously large, in which case any other start is preferred."""
         return False
 
 
@@ -107,14 +106,14 @@ class _Together(Groups):
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[type[Any], tuple[Any, ...]]) -> Self:
-        """The sums of one chunk; `params` are the statistic and the parameters of each start."""
+        """Return the sums over one chunk; `params` are the statistic and the parameters of each start."""
         statistic, thetas = params
         return cls(tuple(statistic.map(chunk, theta) for theta in thetas))
 
 
 @dataclass
 class _State(Generic[Theta]):
-    """One start on its way."""
+    """State of one start."""
 
     theta: Theta
     previous: float
@@ -128,7 +127,7 @@ class _State(Generic[Theta]):
         return not self.degenerate, self.trace[-1] if self.trace else self.previous
 
     def advance(self, model: Model[Theta, S], sums: S, tol: float, *, compare: bool) -> None:
-        """One M-step, and whether the bound has stopped rising; `compare` when there are other starts."""
+        """Perform one M-step, and set whether the bound has converged; `compare` if there are other starts."""
         before = self.trace[-1] if self.trace else self.previous
         self.trace.append(sums.elbo / sums.weight)
         self.converged = bool(abs(self.trace[-1] - before) < tol)
@@ -159,21 +158,22 @@ def fit(
     ----------
     model : Model
     data : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features), or Run
-        The rows; inside the `fit` of an estimator, its run.
+        The rows, or, inside the `fit` of an estimator, its run.
     tol : float, default=1e-3
-        The loop stops when a step changes the bound (1), divided by the sum of the weights, by less than this.
+        Stop when a step changes the bound (1), divided by the sum of the weights, by less than this.
     max_iter : int, default=100
-        Maximum number of steps; with 0 the first start is returned.
+        Maximum number of steps; 0 returns the first start.
     sample_weight : array-like of shape (n_samples,), or name of a column, optional
-        Weights of the rows (a run has its own).
+        Sample weights (a run has its own).
     max_time : float, optional
-        Seconds after which to stop with the best parameters so far (a run has its own clock).
+        Time limit in seconds, after which the best parameters so far are returned (a run has its own limit).
     previous : float, default=-inf
-        The bound of the step before the first one, where this continues another fit.
+        The bound before the first step, to continue another fit.
     on_step : callable, optional
-        Called after each step with the best `Solution` so far; the loop stops when it returns True.
+        Called after each step with the best `Solution` so far; True stops the loop.
     assign : callable, optional
-        Takes the best `Solution` so far if Ctrl-C, the time limit of the run or the loss of a cluster ends the fit.
+        Called with the best `Solution` so far if Ctrl-C, the time limit of the run or the loss of a cluster ends the
+        fit.
 
     Returns
     -------
@@ -187,8 +187,8 @@ def fit(
 
     Examples
     --------
-    Lifetimes are exponential with rate theta, but of those above 2 no more is known. The hidden variable is the
-    true lifetime, with the mean 2 + 1/theta; the answer in closed form is the number of deaths by the total time.
+    Lifetimes are exponential with rate theta, censored at 2. The hidden variable is the true lifetime, with mean
+    2 + 1/theta; the solution in closed form is the number of deaths divided by the total time.
 
     >>> from dataclasses import dataclass
     >>> import numpy as np
@@ -235,7 +235,7 @@ def fit(
 
 
 class _Incomplete(Unnamed):
-    """Stands for an estimator that takes missing values."""
+    """Placeholder for an estimator that supports missing values."""
 
     _allows_nan = True
 
@@ -244,7 +244,7 @@ class _Incomplete(Unnamed):
 def opened(
     data: Any, sample_weight: Any = None, max_time: float | None = None, *, allow_nan: bool = False
 ) -> Iterator[Run]:
-    """A run over rows that were given to a function and not to an estimator."""
+    """Open a run over rows that were passed to a function instead of an estimator."""
     deadline = None if max_time is None else time.monotonic() + max_time
     with watched(functools.partial(check_clock, deadline)):
         source = as_source(Unnamed(), data, None, sample_weight, needs_y=False, accept_sparse=False)
@@ -261,7 +261,7 @@ def _iterate(
     on_step: Callable[[Solution], Any] | None,
     assign: Callable[[Solution], None] | None,
 ) -> Solution:
-    """The loop; `limits` are tol, max_iter and the bound before the first step."""
+    """Iterate; `limits` are tol, max_iter and the bound before the first step."""
     tol, max_iter, previous = limits
     states: list[_State[Theta]] = [_State(theta, previous) for theta in model.starts(run)]
     cut, status = _FIRST_CUT, "max_iter"
@@ -291,7 +291,7 @@ def _iterate(
 
 
 def _check_finite(elbo: float, run: Run) -> None:
-    """Raise where the bound is not a number: name a missing or infinite value, if there is one."""
+    """Raise if the bound is NaN, naming a missing or infinite value if there is one."""
     if np.isfinite(elbo):
         return
     run.raise_if_not_finite()

@@ -185,7 +185,7 @@ class TestCostsOfRows:
     def test_no_costs_at_all(self) -> None:
         with pytest.raises(ParameterError, match=r"expected_cost\(\) has no costs"):
             expected_cost()(Plain().fit(self.X, self.y), self.X, self.y)
-        with pytest.raises(ParameterError, match="'groups' is none of the metadata"):
+        with pytest.raises(ParameterError, match="'groups' is not metadata"):
             expected_cost().set_score_request(groups=True)
 
 

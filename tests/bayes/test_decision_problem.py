@@ -135,9 +135,9 @@ class TestSensitivity:
         ({"priors": {"rain": 0.5, "dry": 0.6}}, "The priors must sum to 1; they sum to 1.1: divide"),
         ({"priors": {"rain": -0.5, "dry": 1.5}}, "not negative"),
         ({"likelihoods": {"rain": LIKELIHOODS["rain"]}}, r"the states \['rain'\] and priors \['rain', 'dry'\]"),
-        ({"likelihoods": [LIKELIHOODS["rain"]]}, "1 distributions and priors 2 states"),
+        ({"likelihoods": [LIKELIHOODS["rain"]]}, "1 distributions, but priors 2 states"),
         ({"likelihoods": {**LIKELIHOODS, "dry": {"grey": 0.3, "blue": 0.3}}}, "given the state 'dry' must sum to 1"),
-        ({"likelihoods": {**LIKELIHOODS, "dry": 3}}, "of type int: give a dict of probabilities"),
+        ({"likelihoods": {**LIKELIHOODS, "dry": 3}}, "of type int: pass a dict of probabilities"),
         ({"costs": [[0, 1, 2], [1, 0, 2]]}, r"\(n, 2\) for the states \['rain', 'dry'\]; got \(2, 3\)"),
         ({"costs": {"take": {"rain": 1.0}}}, "a cost for each of the states"),
         ({"costs": {}}, "costs is empty"),
@@ -156,7 +156,7 @@ def test_bad_observations() -> None:
     with pytest.raises(DataError, match=r"write \['grey'\]"):
         umbrella().decide("grey")
     never = umbrella(likelihoods={s: {"grey": 1.0, "blue": 0.0} for s in PRIORS})
-    with pytest.raises(DataError, match="probability 0 in every state"):
+    with pytest.raises(DataError, match="probability 0 in every possible state"):
         never.posterior(["blue"])
 
 

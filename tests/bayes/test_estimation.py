@@ -247,7 +247,7 @@ def test_bad_parameters(make: Any, words: str) -> None:
         (lambda: NormalKnownVariance(0, 1, 1).posterior([np.nan]), "finite numbers; value 0 is nan"),
         (lambda: GammaPoisson(1, 1).mle([]), "data is empty"),
         (lambda: DirichletMultinomial([1.0, 1.0]).posterior([0, 2]), "from 0 to 1"),
-        (lambda: DirichletMultinomial([1.0, 1.0]).posterior([[1, -2]]), "2 numbers from 0 on"),
+        (lambda: DirichletMultinomial([1.0, 1.0]).posterior([[1, -2]]), "2 non-negative numbers"),
     ],
 )
 def test_bad_data(make: Any, words: str) -> None:

@@ -35,7 +35,7 @@ class TestLikelihoodRatio:
             assert likelihood_ratio_test(xs, ONE, ZERO, priors=(1 - p, p), costs=costs).decision == problem.decide(xs)
 
     def test_bad_input(self) -> None:
-        with pytest.raises(ParameterError, match="nothing is left to test"):
+        with pytest.raises(ParameterError, match="there is nothing to test"):
             likelihood_ratio_test([0.0], ONE, ZERO, costs=[[0, 0], [1, 1]])
         with pytest.raises(ParameterError, match=r"got 2, \(3, 2\)"):
             likelihood_ratio_test([0.0], ONE, ZERO, costs=[[0, 1], [1, 0], [2, 2]])

@@ -41,6 +41,6 @@ def test_a_sample_has_nearly_the_silhouette_of_all_rows(X: Any) -> None:
 def test_what_cannot_be_chosen_from() -> None:
     with pytest.raises(ValueError, match="criterion must be 'silhouette' or 'elbow'; got 'bic'"):
         KMeans().select(np.ones((5, 1)), criterion="bic")
-    with pytest.raises(ValueError, match="no number of clusters to try"):
+    with pytest.raises(ValueError, match="pass the numbers of clusters to try"):
         KMeans().select(np.ones((5, 1)), [])
     assert elbow({2: 1.0, 3: 1.0}) == 2

@@ -123,7 +123,7 @@ def test_bad_holes_are_refused_in_words():
     X = table(30, 3)
     empty = X.copy()
     empty[:, 1] = np.nan
-    with pytest.raises(summula.DataError, match="Column 1 has no values"):
+    with pytest.raises(summula.DataError, match="Column 1 has only missing values"):
         PCA(n_components=1).fit(empty)
     infinite = with_holes(X, 0.2)
     infinite[4, 0] = np.inf
@@ -138,7 +138,9 @@ def test_bad_holes_are_refused_in_words():
         PCA(n_components=1, max_iter=2).fit(holes)
 
 
-@pytest.mark.parametrize(("names", "said"), [(None, "Column 1 has no values"), (["a", "b", "c"], "Column 'b' has no")])
+@pytest.mark.parametrize(
+    ("names", "said"), [(None, "Column 1 has only missing values"), (["a", "b", "c"], "Column 'b' has no")]
+)
 def test_a_column_without_values_is_named_once(names, said):
     X = np.random.default_rng(0).standard_normal((20, 3))
     X[:, 1] = np.nan

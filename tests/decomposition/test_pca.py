@@ -336,7 +336,7 @@ def test_scores_are_those_of_scikit_learn():
 
 def test_bad_input_is_refused_in_words():
     X = table()
-    with pytest.raises(summula.DataError, match="at least 2 rows, and there is n_samples = 1"):
+    with pytest.raises(summula.DataError, match="at least 2 rows, but n_samples = 1"):
         PCA().fit(X[:1])
     with pytest.raises(summula.ParameterError, match=r"n_components=7 must be between 0 and .*=6"):
         PCA(7).fit(X)
@@ -351,7 +351,7 @@ def test_bad_input_is_refused_in_words():
     for use in (PCA().fit, PCA(svd_solver="randomized", n_components=1).fit, PCA().fit(X).transform):
         with pytest.raises(summula.DataError, match="infinit.*row 17"):
             use(bad)
-    with pytest.raises(summula.DataError, match="3 columns, and there are 2 components"):
+    with pytest.raises(summula.DataError, match="3 columns, but there are 2 components"):
         PCA(2).fit(X).inverse_transform(X[:, :3])
     with pytest.raises(summula.ParameterError, match="same n_components"):
         PCA(2).fit(X).merge(PCA(3).fit(X))

@@ -141,7 +141,7 @@ def test_constant_columns() -> None:
         LinearDiscriminantAnalysis().fit(X, Y).predict_proba(X),
         atol=1e-10,
     )
-    with pytest.raises(DataError, match=r"use shrinkage='auto', or leave columns out: columns \[5\] do not vary in it"):
+    with pytest.raises(DataError, match=r"use shrinkage='auto', or drop columns: columns \[5\] are constant in it"):
         QuadraticDiscriminantAnalysis().fit(Z, Y)
 
 
@@ -251,7 +251,7 @@ def test_an_estimator_of_covariances_is_refused_where_it_cannot_work(kind: Any, 
         kind(covariance_estimator=OAS()).fit(summula.scan(tmp_path / "rows.parquet"), "y")
     with pytest.raises(ParameterError, match="KMeans has no attribute covariance_"):
         kind(covariance_estimator=KMeans(n_clusters=2)).fit(X, Y)
-    with pytest.raises(ParameterError, match="takes no weights"):
+    with pytest.raises(ParameterError, match="does not support weights"):
         kind(covariance_estimator=OAS()).fit(X, Y, np.ones(len(Y)))
     with pytest.raises(ParameterError, match="Only one of the two"):
         kind(covariance_estimator=OAS(), shrinkage=0.5).fit(X, Y)

@@ -199,7 +199,7 @@ def test_out_of_bag_importances_do_not_favour_columns_of_many_values() -> None:
     assert found.importances_mean[0] > 0.1
     assert abs(found.importances_mean[1]) < 0.05
     assert found.importances.shape == (2, 60)
-    with pytest.raises(summula.DataError, match="give the training data"):
+    with pytest.raises(summula.DataError, match="pass the training data"):
         model.oob_importances(X[:50], y[:50])
 
 

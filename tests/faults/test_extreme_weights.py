@@ -95,7 +95,7 @@ def test_heavy_rows_of_support_vector_machines_are_judged_up_to_the_rounding_of_
 
 @pytest.mark.parametrize("model", [FactorAnalysis(1), PCA(1)], ids=["factors", "components"])
 def test_weights_that_count_no_rows_are_named(model):
-    with pytest.raises(DataError, match="Weights count rows, and their sum is 3e-28"):
+    with pytest.raises(DataError, match="Weights are frequencies, but their sum is 3e-28"):
         model.fit(X, sample_weight=np.full(300, 1e-30))
-    with pytest.raises(DataError, match="needs at least 2 rows, and there is n_samples = 1"):
+    with pytest.raises(DataError, match="needs at least 2 rows, but n_samples = 1"):
         model.fit(X[:1])

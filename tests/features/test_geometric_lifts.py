@@ -115,9 +115,9 @@ def test_what_is_no_sphere():
     [
         ([1.0, 2.0], 0.0, "each of 3 lifted features"),
         (np.ones((2, 3)), [0.0, 0.0], "one row of coef_ at a time"),
-        ([1.0, 2.0, np.nan], 0.0, "coef must hold finite numbers"),
+        ([1.0, 2.0, np.nan], 0.0, "coef must contain finite numbers"),
         ([1.0, 2.0, 3.0], [0.0, 1.0], "intercept must be one number"),
-        ("abc", 0.0, "coef must hold numbers; got 'abc'"),
+        ("abc", 0.0, "coef must contain numbers; got 'abc'"),
     ],
 )
 def test_bad_coefficients(coef, intercept, says):

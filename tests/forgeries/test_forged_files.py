@@ -120,13 +120,13 @@ def _number_asked_as_category() -> dict[str, np.ndarray]:
 
 
 TREES = {
-    "child past the end": (lambda: _set("child", slice(None), 2**31 - 2), "child holds a node that cannot be"),
-    "child is a million": (lambda: _set("child", slice(None), 1_000_000), "child holds a node that cannot be"),
-    "child is 0": (lambda: _set("child", slice(None), 0), "child holds a node that cannot be the left child"),
-    "child is itself": (lambda: _set("child", 1, 1), "child holds a node"),
-    "children swapped": (_swapped_children, "child holds a node that cannot be"),
-    "child of another tree": (lambda: _set("child", 0, 21), "child holds a node"),
-    "a leaf that asks": (_leaf_asks, "child holds a node that cannot be"),
+    "child past the end": (lambda: _set("child", slice(None), 2**31 - 2), "child contains a node that cannot be"),
+    "child is a million": (lambda: _set("child", slice(None), 1_000_000), "child contains a node that cannot be"),
+    "child is 0": (lambda: _set("child", slice(None), 0), "child contains a node that cannot be the left child"),
+    "child is itself": (lambda: _set("child", 1, 1), "child contains a node"),
+    "children swapped": (_swapped_children, "child contains a node that cannot be"),
+    "child of another tree": (lambda: _set("child", 0, 21), "child contains a node"),
+    "a leaf that asks": (_leaf_asks, "child contains a node that cannot be"),
     "column past the end": (lambda: _set("column", 0, 3), r"_nodes.column\[0\] = 3 must be below n_features = 3"),
     "column below -1": (lambda: _set("column", 0, -2), "must be at least -1"),
     "a leaf as root": (lambda: _set("column", 0, -1), "disagree on which nodes are leaves"),
@@ -139,7 +139,7 @@ TREES = {
     "edges falling": (lambda: {"_bins.edges": np.tile(np.arange(256.0)[::-1], (3, 1))}, "must not decrease"),
     "edges without end": (lambda: {"_bins.edges": np.tile(np.arange(256.0), (3, 1))}, "edges and n_bins disagree"),
     "levels out of range": (lambda: {"_bins.starts": np.array([0, 0, 1000, 1000])}, "starts goes from 0 to 1000"),
-    "levels unsorted": (lambda: {"_bins.levels": np.array([2.0, 1.0, 0.0])}, "levels does not rise"),
+    "levels unsorted": (lambda: {"_bins.levels": np.array([2.0, 1.0, 0.0])}, "levels is not increasing"),
     "bins of levels": (lambda: {"_bins.level_bins": np.array([0, 1, 200], np.uint8)}, "a bin that its column does not"),
     "no bins": (lambda: {"_bins.n_bins": np.array([0, 3, 3])}, "must be at least 1"),
 }

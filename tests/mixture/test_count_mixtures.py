@@ -121,9 +121,7 @@ def test_finds_the_classes_and_draws_from_them() -> None:
 
 
 def test_bad_input_gets_one_sentence() -> None:
-    with pytest.raises(
-        summula.DataError, match="Column 0 holds 2.5 at row 1, which is not a whole number from 0 to 10"
-    ):
+    with pytest.raises(summula.DataError, match="Column 0 contains 2.5 at row 1, which is not an integer from 0 to 10"):
         BinomialMixture(2, **COINS).fit([[1.0], [2.5], [3.0]])
     with pytest.raises(summula.DataError, match="Column 0 holds 11 at row 2, .* 10 trials"):
         BinomialMixture(2, **COINS).fit([[1], [2], [11]])

@@ -148,10 +148,10 @@ class TestMixed:
 
     def test_bad_families(self) -> None:
         for families, error, words in (
-            ({"size": "gaussian"}, ParameterError, "families names 'size', which is no column"),
+            ({"size": "gaussian"}, ParameterError, "families contains 'size', which is not a column"),
             ({"age": "normal"}, ParameterError, "must be one of gaussian, bernoulli, categorical; got 'normal'"),
-            (["gaussian"], ParameterError, "1 entries, and there are 3 columns"),
-            ({"town": "gaussian"}, DataError, "holds categories, and its family is 'gaussian'"),
+            (["gaussian"], ParameterError, "1 entries, but there are 3 columns"),
+            ({"town": "gaussian"}, DataError, "is categorical, but its family is 'gaussian'"),
         ):
             with pytest.raises(error, match=words):
                 MixedNB(families).fit(self.table, self.label)
@@ -163,12 +163,12 @@ class TestMixed:
         (lambda: MultinomialNB().fit(-COUNTS, LABELS), "Negative values in data passed to MultinomialNB .* at row 0"),
         (lambda: ComplementNB().fit(sparse.csr_matrix(-COUNTS), LABELS), "Negative values .* ComplementNB"),
         (lambda: CategoricalNB().fit(COUNTS - 9, LABELS), "Negative values .* at row 0"),
-        (lambda: CategoricalNB().fit(COUNTS + 0.5, LABELS), "whole numbers from 0 on"),
+        (lambda: CategoricalNB().fit(COUNTS + 0.5, LABELS), "integers from 0 on"),
         (lambda: CategoricalNB().fit(COUNTS + 1e9, LABELS), "not too large"),
-        (lambda: CategoricalNB().fit(COUNTS, LABELS).predict(COUNTS + 30), "the category 3. at row 0, and the fit has"),
+        (lambda: CategoricalNB().fit(COUNTS, LABELS).predict(COUNTS + 30), "the category 3. at row 0, but the fit has"),
         (lambda: BernoulliNB(binarize=-1.0).fit(sparse.csr_matrix(COUNTS), LABELS), "threshold below 0"),
         (lambda: CategoricalNB().fit(np.where(COUNTS == 2, np.inf, COUNTS), LABELS), "infinite values"),
-        (lambda: MultinomialNB(class_prior=[0.5, 0.5]).fit(COUNTS, LABELS), "2 numbers, and there are 3 classes"),
+        (lambda: MultinomialNB(class_prior=[0.5, 0.5]).fit(COUNTS, LABELS), "2 numbers, but there are 3 classes"),
         (lambda: MultinomialNB(class_prior=[0.5, 0.5, 0.5]).fit(COUNTS, LABELS), "sum to 1"),
         (lambda: MultinomialNB(alpha=[1.0, 2.0]).fit(COUNTS, LABELS), "one number per column, here 6"),
         (lambda: CategoricalNB(min_categories=[2, 3]).fit(COUNTS, LABELS), r"shape \(6,\)"),

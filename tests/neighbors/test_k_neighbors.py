@@ -163,8 +163,8 @@ def test_bad_input_is_refused(kind: Any, tmp_path: Path) -> None:
         ({"p": 0.5, "algorithm": "kd_tree"}, "set p >= 1"),
         ({"weights": "inverse"}, "'weights' parameter"),
         ({"metric": "precomputed"}, "square matrix"),
-        ({"metric_params": {"w": [1.0]}}, "5 numbers"),
-        ({"metric": "manhattan", "metric_params": {"q": 1}}, "takes no 'q'"),
+        ({"metric_params": {"w": [1.0]}}, "5 non-negative numbers"),
+        ({"metric": "manhattan", "metric_params": {"q": 1}}, "does not support 'q'"),
     ):
         with pytest.raises(ValueError, match=words):
             kind(**options).fit(X, y)

@@ -165,7 +165,7 @@ def test_scales_are_those_of_the_training_rows(name: str) -> None:
         ("seuclidean", {"V": [1.0]}, "4 positive numbers"),
         ("mahalanobis", {"V": np.eye(3)}, r"shape \(4, 4\)"),
         ("mahalanobis", {"VI": np.eye(3)}, r"shape \(4, 4\)"),
-        ("mahalanobis", {"W": 1}, "takes no 'W'"),
+        ("mahalanobis", {"W": 1}, "does not support 'W'"),
         ("haversine", None, "latitude and longitude"),
     ],
 )
@@ -177,7 +177,7 @@ def test_metrics_that_do_not_fit_the_rows(metric: str, params: Any, says: str) -
 
 def test_correlations_of_constant_rows_are_refused() -> None:
     X = np.vstack([_rows("normal")[:20], np.ones((1, 4))])
-    with pytest.raises(ValueError, match="training row 20 .* leave those out"):
+    with pytest.raises(ValueError, match="training row 20 .* drop those"):
         KNeighborsRegressor(metric="correlation").fit(X, X[:, 0]).kneighbors(X[:2])
 
 

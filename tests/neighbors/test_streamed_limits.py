@@ -63,7 +63,7 @@ def test_missing_values_are_located_at_fit(column: str, tmp_path: Path) -> None:
 def test_undefined_distances_name_the_training_row(small_parts: Any, tmp_path: Path) -> None:
     frame = table("normal")
     frame.loc[400, list("abde")] = 1.0
-    with small_parts(64), pytest.raises(summula.DataError, match="training row 400 is not a number.*'correlation'"):
+    with small_parts(64), pytest.raises(summula.DataError, match="training row 400 is NaN.*'correlation'"):
         pair(frame, tmp_path, metric="correlation")[1].kneighbors(features(frame))
     # Undefined distances to rows that are not among the nearest do not matter, also where a block has no others.
     frame = table("missing")
@@ -72,7 +72,7 @@ def test_undefined_distances_name_the_training_row(small_parts: Any, tmp_path: P
         expected, model = pair(frame, tmp_path, metric="nan_euclidean")
         known = features(frame, None).dropna()[:30]
         assert_same(expected.kneighbors(known), model.kneighbors(known))
-        with pytest.raises(summula.DataError, match="training row [0-9]+ is not a number.*impute them"):
+        with pytest.raises(summula.DataError, match="training row [0-9]+ is NaN.*impute them"):
             model.kneighbors(features(frame)[64:70])
         with pytest.raises(summula.ParameterError, match="have missing values, which metric='euclidean' does not take"):
             model.set_params(metric="euclidean").predict(known)

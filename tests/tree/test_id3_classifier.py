@@ -92,9 +92,9 @@ def test_saved_models_predict_the_same(tmp_path):
 
 
 def test_bad_input_is_named():
-    with pytest.raises(DataError, match="'length' holds numbers that are not whole.*discretise"):
+    with pytest.raises(DataError, match="'length' contains non-integer numbers.*discretise"):
         ID3Classifier().fit(X.assign(length=np.linspace(0, 1, len(X))), PLAY)
-    with pytest.raises(DataError, match="300 different values"):
+    with pytest.raises(DataError, match="300 distinct values"):
         ID3Classifier().fit(np.arange(300.0)[:, None], np.arange(300) % 2)
     with pytest.raises(NotFittedError):
         ID3Classifier().predict(X)

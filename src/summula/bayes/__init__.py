@@ -1,4 +1,4 @@
-"""Bayesian decisions and estimates: problems of decision, tests, risks, conjugate priors, classifiers with costs."""
+"""Bayesian decision theory and estimation: decision problems, tests, risks, conjugate priors, cost-sensitive models."""
 
 from summula.bayes.conjugate import BetaBernoulli, BetaBinomial, GammaExponential, GammaPoisson, NormalKnownVariance
 from summula.bayes.conjugate_joint import DirichletMultinomial, MeanAndVariance, NormalInverseGamma

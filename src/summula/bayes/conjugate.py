@@ -1,15 +1,15 @@
-"""Priors that stay in their family when data are seen: the posterior is the prior after adding up the data.
+"""Conjugate priors of one parameter: the posterior belongs to the same family as the prior.
 
-    model                    prior of its parameter                 after n data with the sum S
+    model                    prior of its parameter                 posterior after n data with sum S
     Bernoulli(t)             Beta(a, b)                             Beta(a + S, b + n - S)                      (1)
     binomial(m, t)           Beta(a, b)                             Beta(a + S, b + n m - S)                    (2)
     Poisson(t)               Gamma(shape, rate)                     Gamma(shape + S, rate + n)                  (3)
     exponential(rate t)      Gamma(shape, rate)                     Gamma(shape + n, rate + S)                  (4)
     normal(t, v)             normal(m, u)                           precision 1/u + n/v, mean weighted by it    (5)
 
-So a prior is a sample seen earlier: Gamma(1, 1) in (4) is one waiting time of length 1 (less one unit of shape, which
-the mode ignores). Estimates minimise an expected loss: the mean for squared, the median for absolute, the mode for
-zero-one loss, and any other by quadrature over quantiles. Models with several parameters are in `conjugate_joint`.
+So a prior is equivalent to earlier data: Gamma(1, 1) in (4) is one waiting time of length 1 (up to one unit of shape
+for the mode). Estimates minimise an expected loss: the mean for squared, the median for absolute, the mode for zero-one
+loss, and quadrature over quantiles for any other. Models with several parameters are in `conjugate_joint`.
 
 Reference: Gelman et al., Bayesian Data Analysis, chapters 2 and 3; DeGroot, Optimal Statistical Decisions, chapter 9.
 """
@@ -45,35 +45,35 @@ Array = NDArray[np.float64]
 
 
 class Conjugate(ABC):
-    """A prior, or posterior, of one parameter; subclasses are frozen dataclasses of its numbers."""
+    """A prior, or posterior, of one parameter; subclasses are frozen dataclasses of its hyperparameters."""
 
     @abstractmethod
     def distribution(self) -> Any:
-        """The distribution of the parameter, as one of `scipy.stats`."""
+        """Return the distribution of the parameter, as a `scipy.stats` distribution."""
 
     @abstractmethod
     def posterior(self, data: ArrayLike) -> Self:
-        """The distribution of the parameter after seeing data: the same family with other numbers."""
+        """Return the posterior after some data, in the same family."""
 
     @abstractmethod
     def mle(self, data: ArrayLike) -> Any:
-        """The parameter that makes the data most likely, without the prior."""
+        """Return the maximum likelihood estimate, which ignores the prior."""
 
     @abstractmethod
     def predictive(self) -> Any:
-        """The distribution of the next datum, the parameter averaged out, as one of `scipy.stats`."""
+        """Return the predictive distribution of the next datum, as a `scipy.stats` distribution."""
 
     @abstractmethod
     def mode(self) -> float:
-        """The most likely value of the parameter."""
+        """Return the mode of the distribution of the parameter."""
 
     def estimate(self, loss: Any = "square") -> Any:
-        """The estimate with the least expected loss.
+        """Return the Bayes estimate, which minimises the expected loss.
 
         Parameters
         ----------
         loss : {"square", "zero_one", "absolute"} or callable, default="square"
-            They give the mean, the mode and the median. A function is called with the estimate and an array of
+            These give the mean, the mode and the median. A function is called with the estimate and an array of
             possible values of the parameter.
 
         Returns
@@ -90,21 +90,21 @@ class Conjugate(ABC):
         return least_expected_loss(*quantile_nodes(self.distribution()), loss)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """A credible interval: it holds the parameter with probability `level`, and leaves out as much on each side."""
+        """Return the equal-tailed credible interval, which contains the parameter with probability `level`."""
         tail = (1 - checked_level(level)) / 2
         low, high = self.distribution().ppf([tail, 1 - tail])
         return float(low), float(high)
 
 
 def checked_level(level: float) -> float:
-    """A probability between 0 and 1, or a sentence."""
+    """Return a probability strictly between 0 and 1, or raise."""
     if not is_fraction(level):
         raise ParameterError(f"level must be a probability between 0 and 1; got {level!r}.")
     return float(level)
 
 
 def require_positive(model: Any, *names: str) -> None:
-    """Refuse fields of a model that are not positive."""
+    """Raise for fields of a model that are not positive."""
     for name in names:
         value = getattr(model, name)
         if not (np.isfinite(value) and value > 0):
@@ -114,7 +114,7 @@ def require_positive(model: Any, *names: str) -> None:
 def checked_data(
     values: ArrayLike, what: str, low: float = -np.inf, high: float = np.inf, *, whole: bool = False
 ) -> Array:
-    """Data as a vector of numbers within a range, or a sentence."""
+    """Return data as a vector of numbers within a range, or raise."""
     x = np.atleast_1d(np.asarray(values, np.float64))
     if x.ndim != 1:
         raise DataError(f"data must be a list of numbers; got shape {x.shape}.")
@@ -126,14 +126,14 @@ def checked_data(
 
 
 def require_some(x: Array) -> Array:
-    """Refuse an empty list of data."""
+    """Raise for an empty list of data."""
     if not len(x):
         raise DataError("data is empty, so the posterior is improper; pass at least one value.")
     return x
 
 
 class _Beta(Conjugate):
-    """Base class of the models with a Beta prior."""
+    """Base class of models with a Beta prior."""
 
     a: float
     b: float
@@ -142,11 +142,11 @@ class _Beta(Conjugate):
         require_positive(self, "a", "b")
 
     def distribution(self) -> Any:
-        """Beta(a, b)."""
+        """Return Beta(a, b)."""
         return stats.beta(self.a, self.b)
 
     def mode(self) -> float:
-        """(a - 1) / (a + b - 2); an end of [0, 1] where the density is largest there, 1/2 where it is flat."""
+        """Return (a - 1) / (a + b - 2), or an end of [0, 1] if the density is largest there, or 1/2 if it is flat."""
         if self.a > 1 and self.b > 1:
             return (self.a - 1) / (self.a + self.b - 2)
         return 0.5 if self.a == self.b else float(self.a > self.b)
@@ -154,13 +154,13 @@ class _Beta(Conjugate):
 
 @dataclass(frozen=True)
 class BetaBernoulli(_Beta):
-    """The chance of success of trials with two outcomes, with a Beta prior (1).
+    """The probability of success of Bernoulli trials, with a Beta prior (1).
 
     Parameters
     ----------
     a, b : float, default=1.0
-        Pseudo-counts of successes and failures; Beta(1, 1) is uniform. Laplace's rule of succession is the mean after
-        that prior.
+        Pseudo-counts of successes and failures; Beta(1, 1) is uniform, and its posterior mean is Laplace's rule of
+        succession.
 
     Examples
     --------
@@ -176,29 +176,29 @@ class BetaBernoulli(_Beta):
     b: float = 1.0
 
     def posterior(self, data: ArrayLike) -> Self:
-        """Add outcomes, 1 for success and 0 for failure."""
+        """Return the posterior after outcomes, 1 for success and 0 for failure."""
         x = checked_data(data, "0 or 1", 0, 1, whole=True)
         return replace(self, a=float(self.a + x.sum()), b=float(self.b + len(x) - x.sum()))
 
     def mle(self, data: ArrayLike) -> float:
-        """The share of successes."""
+        """Return the proportion of successes."""
         return float(require_some(checked_data(data, "0 or 1", 0, 1, whole=True)).mean())
 
     def predictive(self) -> Any:
-        """Bernoulli with the mean of the parameter."""
+        """Return the Bernoulli distribution with the mean of the parameter."""
         return stats.bernoulli(self.a / (self.a + self.b))
 
 
 @dataclass(frozen=True)
 class BetaBinomial(_Beta):
-    """The chance of success from counts of successes among n trials each, with a Beta prior (2).
+    """The probability of success for counts of successes among n trials each, with a Beta prior (2).
 
     Parameters
     ----------
     a, b : float
         Pseudo-counts of successes and failures.
     n : int
-        Trials per datum.
+        Number of trials per datum.
 
     Examples
     --------
@@ -216,24 +216,24 @@ class BetaBinomial(_Beta):
         require_positive(self, "n")
 
     def posterior(self, data: ArrayLike) -> Self:
-        """Add counts of successes, each among n trials."""
+        """Return the posterior after counts of successes, each among n trials."""
         x = self._counts(data)
         return replace(self, a=float(self.a + x.sum()), b=float(self.b + self.n * len(x) - x.sum()))
 
     def mle(self, data: ArrayLike) -> float:
-        """The share of successes among all trials."""
+        """Return the proportion of successes among all trials."""
         return float(require_some(self._counts(data)).mean() / self.n)
 
     def predictive(self) -> Any:
-        """Beta-binomial: successes among n further trials."""
+        """Return the beta-binomial distribution of successes among n further trials."""
         return stats.betabinom(self.n, self.a, self.b)
 
     def _counts(self, data: ArrayLike) -> Array:
-        return checked_data(data, f"whole numbers from 0 to n = {self.n}", 0, self.n, whole=True)
+        return checked_data(data, f"integers from 0 to n = {self.n}", 0, self.n, whole=True)
 
 
 class _Gamma(Conjugate):
-    """Base class of the models with a Gamma prior."""
+    """Base class of models with a Gamma prior."""
 
     shape: float
     rate: float
@@ -242,11 +242,11 @@ class _Gamma(Conjugate):
         require_positive(self, "shape", "rate")
 
     def distribution(self) -> Any:
-        """Gamma(shape, rate)."""
+        """Return Gamma(shape, rate)."""
         return stats.gamma(self.shape, scale=1 / self.rate)
 
     def mode(self) -> float:
-        """(shape - 1) / rate, or 0 for a shape below 1."""
+        """Return (shape - 1) / rate, or 0 for a shape below 1."""
         return max(self.shape - 1, 0.0) / self.rate
 
 
@@ -257,7 +257,7 @@ class GammaPoisson(_Gamma):
     Parameters
     ----------
     shape, rate : float
-        A prior like a total of `shape` counted in `rate` observations.
+        Equivalent to a total count of `shape` in `rate` observations.
 
     Examples
     --------
@@ -270,16 +270,16 @@ class GammaPoisson(_Gamma):
     rate: float
 
     def posterior(self, data: ArrayLike) -> Self:
-        """Add counts."""
-        x = checked_data(data, "whole numbers from 0 on", 0, whole=True)
+        """Return the posterior after counts."""
+        x = checked_data(data, "non-negative integers", 0, whole=True)
         return replace(self, shape=float(self.shape + x.sum()), rate=float(self.rate + len(x)))
 
     def mle(self, data: ArrayLike) -> float:
-        """The mean count."""
-        return float(require_some(checked_data(data, "whole numbers from 0 on", 0, whole=True)).mean())
+        """Return the mean count."""
+        return float(require_some(checked_data(data, "non-negative integers", 0, whole=True)).mean())
 
     def predictive(self) -> Any:
-        """Negative binomial."""
+        """Return the negative binomial distribution."""
         return stats.nbinom(self.shape, self.rate / (self.rate + 1))
 
 
@@ -290,7 +290,7 @@ class GammaExponential(_Gamma):
     Parameters
     ----------
     shape, rate : float
-        A prior like `shape` waiting times with the sum `rate`.
+        Equivalent to `shape` waiting times with the sum `rate`.
 
     Examples
     --------
@@ -304,30 +304,30 @@ class GammaExponential(_Gamma):
     rate: float
 
     def posterior(self, data: ArrayLike) -> Self:
-        """Add waiting times."""
-        x = checked_data(data, "numbers from 0 on", 0)
+        """Return the posterior after waiting times."""
+        x = checked_data(data, "non-negative numbers", 0)
         return replace(self, shape=float(self.shape + len(x)), rate=float(self.rate + x.sum()))
 
     def mle(self, data: ArrayLike) -> float:
-        """One over the mean waiting time."""
-        x = require_some(checked_data(data, "numbers from 0 on", 0))
+        """Return the inverse of the mean waiting time."""
+        x = require_some(checked_data(data, "non-negative numbers", 0))
         return float(len(x) / x.sum()) if x.sum() else np.inf
 
     def predictive(self) -> Any:
-        """Lomax: the next waiting time."""
+        """Return the Lomax distribution of the next waiting time."""
         return stats.lomax(self.shape, scale=self.rate)
 
 
 @dataclass(frozen=True)
 class NormalKnownVariance(Conjugate):
-    """The mean of normal data of known variance, with a normal prior (5).
+    """The mean of normal data with known variance, with a normal prior (5).
 
     Parameters
     ----------
     mean, variance : float
-        Of the prior.
+        Mean and variance of the prior.
     noise_variance : float
-        Variance of a datum about the mean.
+        Variance of the data about the mean.
 
     Examples
     --------
@@ -344,24 +344,24 @@ class NormalKnownVariance(Conjugate):
         require_positive(self, "variance", "noise_variance")
 
     def distribution(self) -> Any:
-        """Normal."""
+        """Return the normal distribution."""
         return stats.norm(self.mean, np.sqrt(self.variance))
 
     def posterior(self, data: ArrayLike) -> Self:
-        """Add data: precisions add up."""
+        """Return the posterior after data; precisions add."""
         x = checked_data(data, "finite numbers")
         precision = 1 / self.variance + len(x) / self.noise_variance
         mean = (self.mean / self.variance + x.sum() / self.noise_variance) / precision
         return replace(self, mean=float(mean), variance=float(1 / precision))
 
     def mle(self, data: ArrayLike) -> float:
-        """The mean of the data."""
+        """Return the mean of the data."""
         return float(require_some(checked_data(data, "finite numbers")).mean())
 
     def predictive(self) -> Any:
-        """Normal, with the variances of parameter and datum added."""
+        """Return the normal distribution whose variance is the sum of those of parameter and data."""
         return stats.norm(self.mean, np.sqrt(self.variance + self.noise_variance))
 
     def mode(self) -> float:
-        """The mean."""
+        """Return the mean."""
         return self.mean

@@ -1,6 +1,6 @@
 """Conjugate priors of several parameters: mean and variance of normal data, probabilities of several outcomes.
 
-    normal(t, s)       t | s ~ normal(m, s/k), s ~ inverse gamma(shape, rate);  after n data with the sum S:
+    normal(t, s)       t | s ~ normal(m, s/k), s ~ inverse gamma(shape, rate);  after n data with sum S:
                        k' = k + n,   m' = (k m + S) / k',   shape' = shape + n/2,
                        rate' = rate + 1/2 sum (x - mean)^2 + k n (mean - m)^2 / (2 k')                          (1)
     multinomial(t)     Dirichlet(a), after some outcomes Dirichlet(a + their counts)                            (2)
@@ -25,11 +25,11 @@ __all__ = ["DirichletMultinomial", "MeanAndVariance", "NormalInverseGamma"]
 
 Array = NDArray[np.float64]
 
-_LOG_DRAWS = 13  # two to this power is how many points stand for a posterior of several parameters
+_LOG_DRAWS = 13  # log2 of the number of points that represent a posterior of several parameters
 
 
 class MeanAndVariance(NamedTuple):
-    """Estimates, or intervals, of the mean and the variance of normal data."""
+    """Estimates, or intervals, of mean and variance of normal data."""
 
     mean: Any
     variance: Any
@@ -44,9 +44,9 @@ class NormalInverseGamma(Conjugate):
     mean : float
         Prior mean of the mean.
     strength : float
-        How many data the prior mean counts for (k).
+        Number of data to which the prior mean is equivalent (k).
     shape, rate : float
-        Of the inverse gamma prior of the variance.
+        Parameters of the inverse gamma prior of the variance.
 
     Examples
     --------
@@ -67,12 +67,12 @@ class NormalInverseGamma(Conjugate):
         require_positive(self, "strength", "shape", "rate")
 
     def distribution(self) -> MeanAndVariance:
-        """The marginal distributions: Student's t of the mean, inverse gamma of the variance."""
+        """Return the marginal distributions: Student's t for the mean, inverse gamma for the variance."""
         scale = np.sqrt(self.rate / (self.shape * self.strength))
         return MeanAndVariance(stats.t(2 * self.shape, self.mean, scale), stats.invgamma(self.shape, scale=self.rate))
 
     def posterior(self, data: ArrayLike) -> Self:
-        """Add data (1)."""
+        """Return the posterior after data (1)."""
         x = checked_data(data, "finite numbers")
         if not len(x):
             return self
@@ -87,21 +87,21 @@ class NormalInverseGamma(Conjugate):
         )
 
     def mle(self, data: ArrayLike) -> MeanAndVariance:
-        """The mean of the data, and their mean squared distance from it."""
+        """Return mean and variance (with divisor n) of the data."""
         x = require_some(checked_data(data, "finite numbers"))
         return MeanAndVariance(float(x.mean()), float(x.var()))
 
     def predictive(self) -> Any:
-        """Student's t."""
+        """Return Student's t distribution."""
         scale = np.sqrt(self.rate * (self.strength + 1) / (self.shape * self.strength))
         return stats.t(2 * self.shape, self.mean, scale)
 
     def mode(self) -> Any:
-        """The point where the joint density is largest."""
+        """Return the mode of the joint density."""
         return MeanAndVariance(self.mean, self.rate / (self.shape + 1.5))
 
     def estimate(self, loss: Any = "square") -> MeanAndVariance:
-        """Estimates of mean and variance; a loss that is a function is applied to each by itself."""
+        """Return estimates of mean and variance; a loss function is applied to each separately."""
         check_loss(loss)
         if loss == "zero_one":
             return MeanAndVariance(*self.mode())
@@ -112,7 +112,7 @@ class NormalInverseGamma(Conjugate):
         return MeanAndVariance(*(least_expected_loss(*quantile_nodes(one), loss) for one in self.distribution()))
 
     def interval(self, level: float = 0.95) -> Any:
-        """Credible intervals of mean and variance, each with probability `level`."""
+        """Return credible intervals of mean and variance, each with probability `level`."""
         tail = (1 - checked_level(level)) / 2
         pairs = (one.ppf([tail, 1 - tail]) for one in self.distribution())
         return MeanAndVariance(*((float(low), float(high)) for low, high in pairs))
@@ -125,7 +125,7 @@ class DirichletMultinomial(Conjugate):
     Parameters
     ----------
     concentration : array-like of shape (n_outcomes,)
-        Pseudo-counts of the outcomes; ones are uniform, and their posterior mean is Laplace smoothing.
+        Pseudo-counts of the outcomes; ones give a uniform prior, whose posterior mean is Laplace smoothing.
 
     Examples
     --------
@@ -144,33 +144,33 @@ class DirichletMultinomial(Conjugate):
         object.__setattr__(self, "concentration", a)
 
     def distribution(self) -> Any:
-        """Dirichlet."""
+        """Return the Dirichlet distribution."""
         return stats.dirichlet(self.concentration)
 
     def posterior(self, data: ArrayLike) -> Self:
-        """Add outcomes (whole numbers from 0 on), or rows of counts of the outcomes."""
+        """Return the posterior after outcomes (non-negative integers), or rows of counts of the outcomes."""
         return replace(self, concentration=self.concentration + self._counts(data))
 
     def _counts(self, data: ArrayLike) -> Array:
         values, K = np.asarray(data, np.float64), len(self.concentration)
         if values.ndim == 2:
             if values.shape[1] != K or not np.isfinite(values).all() or (values < 0).any():
-                raise DataError(f"Rows of counts must have {K} numbers from 0 on; got shape {values.shape}.")
+                raise DataError(f"Rows of counts must have {K} non-negative numbers; got shape {values.shape}.")
             return np.asarray(values.sum(axis=0))
-        codes = checked_data(values, f"outcomes: whole numbers from 0 to {K - 1}", 0, K - 1, whole=True)
+        codes = checked_data(values, f"outcomes: integers from 0 to {K - 1}", 0, K - 1, whole=True)
         return np.bincount(codes.astype(np.intp), minlength=K).astype(np.float64)
 
     def mle(self, data: ArrayLike) -> Array:
-        """The shares of the outcomes."""
+        """Return the proportions of the outcomes."""
         counts = self._counts(data)
         return np.asarray(counts / require_some(counts[counts > 0]).sum())
 
     def predictive(self) -> Any:
-        """One draw with the mean probabilities."""
+        """Return the distribution of one draw with the mean probabilities."""
         return stats.multinomial(1, self.concentration / self.concentration.sum())
 
     def mode(self) -> Any:
-        """Mode of the density: (a - 1) / (sum of a - K), outcomes with a below 1 at 0."""
+        """Return the mode of the density, (a - 1) / (sum of a - K), with 0 for outcomes with a < 1."""
         above = np.maximum(self.concentration - 1, 0.0)
         if not above.any():  # flat, or largest at the corners
             top = self.concentration == self.concentration.max()
@@ -178,13 +178,13 @@ class DirichletMultinomial(Conjugate):
         return above / above.sum()
 
     def estimate(self, loss: Any = "square") -> Any:
-        """The probabilities with the least expected loss.
+        """Return the probabilities that minimise the expected loss.
 
         Parameters
         ----------
         loss : {"square", "zero_one", "absolute"} or callable, default="square"
-            "absolute" gives the medians of the single probabilities, whose sum need not be 1. A function is called with
-            the estimate and an array of draws, one per row, and its mean over 8,192 draws is minimised.
+            "absolute" gives the medians of the marginal distributions, whose sum need not be 1. A function is called
+            with the estimate and an array of draws, one per row, and its mean over 8,192 draws is minimised.
         """
         check_loss(loss)
         a = self.concentration
@@ -194,7 +194,7 @@ class DirichletMultinomial(Conjugate):
             return self.mode()
         if loss == "absolute":
             return np.asarray(stats.beta(a, a.sum() - a).median())
-        # A Sobol sequence of gamma variables, which divided by their sum are Dirichlet.
+        # A Sobol sequence of gamma variables, which are Dirichlet after normalisation.
         u = stats.qmc.Sobol(len(a), rng=np.random.default_rng(0)).random_base2(_LOG_DRAWS)
         draws = np.maximum(stats.gamma.ppf(u, a), np.finfo(np.float64).tiny)
         draws = draws / draws.sum(axis=1, keepdims=True)
@@ -211,7 +211,7 @@ class DirichletMultinomial(Conjugate):
         return np.asarray(special.softmax(found.x))
 
     def interval(self, level: float = 0.95) -> Any:
-        """Credible intervals of the single probabilities, shape (n_outcomes, 2)."""
+        """Return credible intervals of the individual probabilities, shape (n_outcomes, 2)."""
         tail, a = (1 - checked_level(level)) / 2, self.concentration
         marginal = stats.beta(a, a.sum() - a)
         return np.column_stack([marginal.ppf(tail), marginal.ppf(1 - tail)])

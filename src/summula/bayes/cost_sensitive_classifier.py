@@ -1,9 +1,9 @@
-"""Decisions by the costs of actions, for any classifier with probabilities.
+"""Cost-sensitive decisions for any classifier with probabilities.
 
     action(x) = argmin over a of  sum_k costs[a, k] P(class k | x)                                              (1)
 
-The probabilities have to be right for (1) to be: a classifier that ranks rows well may still be too sure of itself.
-Calibration on rows that were held out of the fit corrects that.
+(1) is only as good as the probabilities: a classifier that ranks rows well may still be overconfident. Calibration on
+held-out rows corrects this.
 
 Reference: Elkan (2001), The foundations of cost-sensitive learning.
 """
@@ -29,7 +29,7 @@ __all__ = ["CostSensitiveClassifier"]
 
 Array = NDArray[np.float64]
 
-_MANY_ROWS = 1_000  # from which isotonic regression does not follow chance
+_MANY_ROWS = 1_000  # number of rows from which isotonic regression does not overfit
 _CALIBRATIONS = ("sigmoid", "isotonic", "temperature")
 
 
@@ -38,22 +38,22 @@ def _has_scores(model: Any) -> bool:
 
 
 class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    """Choose the action with the least expected cost (1) by the probabilities of another classifier.
+    """Choose the action with minimum expected cost (1), by the probabilities of another classifier.
 
     Parameters
     ----------
     estimator : classifier
-        With `predict_proba`; with `calibrate` a `decision_function` will do.
+        Classifier with `predict_proba`; with `calibrate`, a `decision_function` is sufficient.
     costs : array-like of shape (n_actions, n_classes), dict or callable, optional
-        costs[action, class] in the order of the sorted classes, where a square table has the classes as actions; or
-        action -> {class: cost}; or a function of X that gives such a table for each row, shape
-        (n_samples, n_actions, n_classes). Errors cost 1 by default. Tables that belong to rows but do not follow from X
-        are handed to `predict`, `risk` and `score`; see Notes.
+        costs[action, class] in the order of the sorted classes, where the actions of a square table are the classes; or
+        action -> {class: cost}; or a function of X that returns such a table for each row, shape
+        (n_samples, n_actions, n_classes). Errors cost 1 by default. Per-row tables that are not functions of X are
+        passed to `predict`, `risk` and `score`; see Notes.
     reject_cost : float, optional
-        Cost of the additional action "reject": no prediction, the case is left to a human.
+        Cost of the additional action "reject", which makes no prediction and defers the case to a human.
     calibrate : bool or {"sigmoid", "isotonic", "temperature"}, default=True
         Whether to calibrate the probabilities by cross-validation (`sklearn.calibration.CalibratedClassifierCV` with
-        five folds). True is isotonic from 1,000 rows on; with fewer it is sigmoid for classifiers with a
+        five folds). True means isotonic from 1,000 rows on; with fewer rows, sigmoid for classifiers with a
         `decision_function`, and temperature for others.
 
     Attributes
@@ -62,16 +62,16 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
         The fitted classifier, calibrated if requested.
     classes_ : ndarray of shape (n_classes,)
     actions_ : ndarray of shape (n_actions,)
-        What `predict` may return; an array of objects where "reject" joins classes that are numbers.
+        Possible return values of `predict`; an object array if numeric classes are combined with "reject".
     costs_ : ndarray of shape (n_actions, n_classes)
-        The table of costs; None where `costs` is a function.
+        Cost table; None if `costs` is a function.
 
     Notes
     -----
-    In pipelines and grid searches, costs of rows are metadata (scikit-learn's metadata routing): with
+    In pipelines and grid searches, per-row costs are metadata (scikit-learn's metadata routing): with
     `sklearn.set_config(enable_metadata_routing=True)` and
-    `CostSensitiveClassifier(...).set_predict_request(costs=True).set_score_request(costs=True)`, costs given to `fit`
-    of `GridSearchCV`, or to `predict` and `score` of a pipeline, arrive here, those of the right rows.
+    `CostSensitiveClassifier(...).set_predict_request(costs=True).set_score_request(costs=True)`, costs passed to `fit`
+    of `GridSearchCV`, or to `predict` and `score` of a pipeline, are routed to this classifier, split by row.
 
     Examples
     --------
@@ -96,10 +96,10 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
         Parameters
         ----------
         X, y
-            As the classifier takes them; calibration needs rows in memory.
+            Training data in the form supported by the classifier; calibration needs rows in memory.
         sample_weight : array-like of shape (n_samples,), optional
         **fit_params : dict
-            Handed on to the `fit` of the classifier.
+            Passed to the `fit` of the classifier.
 
         Returns
         -------
@@ -107,7 +107,7 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
         """
         if sample_weight is not None:
             if not has_fit_parameter(self.estimator, "sample_weight"):
-                raise ParameterError(f"{type(self.estimator).__name__} takes no sample_weight; leave it out.")
+                raise ParameterError(f"{type(self.estimator).__name__} does not support sample_weight; omit it.")
             fit_params["sample_weight"] = sample_weight
         model = self._model(y, weighted=sample_weight is not None)
         model.fit(X, y, **fit_params)
@@ -131,14 +131,14 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
             return clone(self.estimator)
         method = self.calibrate
         if method is True:
-            # A sigmoid of probabilities that are all near 0 or 1 calibrates nothing, one of scores does.
+            # A sigmoid of probabilities that are all near 0 or 1 does not calibrate them, but one of scores does.
             few = "sigmoid" if hasattr(self.estimator, "decision_function") else "temperature"
             method = "isotonic" if np.size(y) >= _MANY_ROWS else few
         if not is_choice(method, _CALIBRATIONS):
             raise ParameterError(f"calibrate must be a bool or one of {', '.join(_CALIBRATIONS)}; got {method!r}.")
         estimator = clone(self.estimator)
         if weighted and get_config()["enable_metadata_routing"]:
-            estimator.set_fit_request(sample_weight=True)  # calibration hands the weights on
+            estimator.set_fit_request(sample_weight=True)  # calibration passes the weights on
         return CalibratedClassifierCV(estimator, method=method, ensemble=False)
 
     @property
@@ -157,18 +157,18 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
 
     @available_if(_has_scores)
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes, calibrated if requested."""
+        """Predict class probabilities, calibrated if requested."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
     def risk(self, X: Any, costs: Any = None) -> Array:
-        """The expected cost of every action.
+        """Compute the expected cost of every action.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         costs : array-like of shape (n_samples, n_actions, n_classes), optional
-            A table of costs for each row, instead of the parameter.
+            A cost table for each row, instead of the parameter.
 
         Returns
         -------
@@ -190,7 +190,7 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
 
     @inherit_docs(risk)
     def predict(self, X: Any, costs: Any = None) -> NDArray[Any]:
-        """The action with the least expected cost; of equal ones the first.
+        """Predict the action with minimum expected cost; ties go to the first.
 
         Returns
         -------
@@ -200,7 +200,7 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
         return np.asarray(self.actions_[risks.argmin(axis=1)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> float:
-        """Minus the mean cost of the decisions, so that larger is better: what a grid search maximises.
+        """Return the negative mean cost of the decisions, so that larger is better, as for grid search.
 
         Parameters
         ----------
@@ -209,7 +209,7 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
             True classes.
         sample_weight : array-like of shape (n_samples,), optional
         costs : array-like of shape (n_samples, n_actions, n_classes), optional
-            A table of costs for each row, instead of the parameter: for the decisions, and for what they cost.
+            A cost table for each row, instead of the parameter, both for the decisions and for their evaluation.
 
         Returns
         -------

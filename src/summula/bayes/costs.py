@@ -1,9 +1,9 @@
-"""Costs of actions: what users may give, the conditional risk, and what a set of decisions has cost.
+"""Costs of actions: cost tables, conditional risk, and the mean cost of decisions.
 
     costs[a, s]: the cost of action a in state s;        R(a | x) = sum_s costs[a, s] P(s | x)                 (1)
 
-The Bayes action minimises (1); of several with the least risk it is the first. Rejecting is one more action, whose cost
-does not depend on the state.
+The Bayes action minimises (1); ties go to the first action. Rejecting is an additional action, whose cost does not
+depend on the state.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CostTable(NamedTuple):
     Attributes
     ----------
     actions : tuple
-        Names, in the order of the rows.
+        Names, in the order of the rows of `values`.
     values : ndarray of shape (n_actions, n_states)
     """
 
@@ -39,22 +39,22 @@ class CostTable(NamedTuple):
     values: Array
 
     def risks(self, posterior: Array) -> Array:
-        """The conditional risk (1) of every action for rows of posterior probabilities."""
+        """Return the conditional risk (1) of every action for rows of posterior probabilities."""
         return np.asarray(posterior @ self.values.T)
 
 
 def cost_table(costs: Any, states: Sequence[Any], reject_cost: Any = None) -> CostTable:
-    """The costs a user means.
+    """Return the cost table for the costs passed by a user.
 
     Parameters
     ----------
     costs : dict of dicts, array-like or None
-        action -> {state: cost}; or an array costs[action, state], whose actions are the states where it is square and
-        0, 1, ... otherwise; or None: 0 for naming the right state, 1 for any other.
+        action -> {state: cost}; or an array costs[action, state], whose actions are the states if it is square and
+        0, 1, ... otherwise; or None: 0 for the correct state, 1 for any other.
     states : sequence
         Names of the states.
     reject_cost : float, optional
-        Cost of the further action "reject".
+        Cost of the additional action "reject".
     """
     if costs is None:
         table = CostTable(tuple(states), 1.0 - np.eye(len(states)))
@@ -90,14 +90,14 @@ def _of_mapping(costs: Mapping[Any, Any], states: Sequence[Any]) -> CostTable:
             )
         rows.append([float(by_state[state]) for state in states])
     if not rows:
-        raise ParameterError("costs is empty; give the costs of at least one action.")
+        raise ParameterError("costs is empty; pass the costs of at least one action.")
     return CostTable(tuple(costs), np.array(rows))
 
 
 def mean_cost(
     y_true: Any, y_pred: Any, costs: Any, *, classes: Any = None, reject_cost: Any = None, sample_weight: Any = None
 ) -> float:
-    """The mean cost of decisions, given what was true.
+    """Compute the mean cost of decisions, given the true classes.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def mean_cost(
     y_pred : array-like of shape (n_samples,)
         Actions: classes, names of actions, or "reject".
     costs : dict or array-like of shape (n_actions, n_classes), or of shape (n_samples, n_actions, n_classes)
-        costs[action, class], actions and classes in the order of `classes`; or such a table per sample.
+        costs[action, class], with actions and classes in the order of `classes`; or such a table per sample.
     classes : array-like, optional
         The classes in the order of `costs`; by default those in `y_true`, sorted.
     reject_cost : float, optional
@@ -130,7 +130,7 @@ def mean_cost(
     states = _places(truth, order, "class")
     actions = _places(np.asarray(y_pred), list(table.actions), "action")
     if len(states) != len(actions):
-        raise DataError(f"There are {len(states)} true classes and {len(actions)} decisions; give one for each row.")
+        raise DataError(f"There are {len(states)} true classes and {len(actions)} decisions; pass one of each per row.")
     paid = table.values[actions, states]
     if per_sample:
         own = actions < values.shape[1]
@@ -148,23 +148,23 @@ def _places(labels: NDArray[Any], known: list[Any], what: str) -> NDArray[np.int
 
 
 class expected_cost:
-    """A scorer for model selection: minus the mean cost of a model's decisions, so that larger is better.
+    """Scorer for model selection: the negative mean cost of a model's decisions, so that larger is better.
 
     Parameters
     ----------
     costs : dict or array-like of shape (n_actions, n_classes), optional
-        costs[action, class], in the order of the model's `classes_`; actions are classes where the table is square.
-        None where costs are given per row (see Notes).
+        costs[action, class], in the order of the model's `classes_`; actions are classes if the table is square.
+        None if costs are passed per row (see Notes).
     reject_cost : float, optional
         Cost of the decision "reject".
 
     Notes
     -----
-    A table per row, shape (n_samples, n_actions, n_classes), is given to a call as `costs`. With scikit-learn's
-    metadata routing that is what `cross_validate(..., scoring=expected_cost(), params={"costs": tables})` and
-    `GridSearchCV(..., scoring=expected_cost()).fit(X, y, costs=tables)` do; the scorer asks for `costs` (and for
-    `sample_weight` after `set_score_request(sample_weight=True)`). A model whose `predict` asks for `costs`, such as
-    `CostSensitiveClassifier` or a pipeline that ends with one, decides by them, too.
+    A table per row, shape (n_samples, n_actions, n_classes), is passed to a call as `costs`. With scikit-learn's
+    metadata routing, `cross_validate(..., scoring=expected_cost(), params={"costs": tables})` and
+    `GridSearchCV(..., scoring=expected_cost()).fit(X, y, costs=tables)` do so; the scorer requests `costs` (and
+    `sample_weight` after `set_score_request(sample_weight=True)`). A model whose `predict` requests `costs`, such as
+    `CostSensitiveClassifier` or a pipeline that ends with one, uses them for its decisions, too.
 
     Examples
     --------
@@ -187,7 +187,7 @@ class expected_cost:
         unknown = requests.keys() - self._requests.keys()
         if unknown:
             raise ParameterError(
-                f"{sorted(unknown)[0]!r} is none of the metadata of expected_cost: costs, sample_weight."
+                f"{sorted(unknown)[0]!r} is not metadata of expected_cost; it supports costs and sample_weight."
             )
         self._requests.update(requests)
         return self
@@ -202,7 +202,7 @@ class expected_cost:
         return request
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> float:
-        """Minus the mean cost of the decisions of a fitted model on rows with these labels.
+        """Return the negative mean cost of the decisions of a fitted model on rows with these labels.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class expected_cost:
             True classes.
         sample_weight : array-like of shape (n_samples,), optional
         costs : array-like of shape (n_samples, n_actions, n_classes), optional
-            A table of costs for each row, instead of the parameter.
+            A cost table for each row, instead of the parameter.
 
         Returns
         -------
@@ -221,7 +221,7 @@ class expected_cost:
         paid = self.costs if costs is None else costs
         if paid is None:
             raise ParameterError(
-                "expected_cost() has no costs: give expected_cost(costs=...), or costs of rows as metadata, such as "
+                "expected_cost() has no costs: pass expected_cost(costs=...), or per-row costs as metadata, such as "
                 "GridSearchCV(..., scoring=expected_cost()).fit(X, y, costs=...) with metadata routing enabled."
             )
         decides = costs is not None and _decides_by_costs(estimator)
@@ -239,7 +239,7 @@ class expected_cost:
 
 
 def _decides_by_costs(estimator: Any) -> bool:
-    """Whether `predict` takes costs of rows: its own parameter, or metadata that a pipeline hands on."""
+    """Return whether `predict` supports per-row costs, as a parameter or as routed metadata of a pipeline."""
     from sklearn.utils.metadata_routing import get_routing_for_object
 
     if "costs" in inspect.signature(estimator.predict).parameters:

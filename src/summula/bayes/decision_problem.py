@@ -2,11 +2,11 @@
 
     posterior          P(s | x_1..x_n)  proportional to  P(s) prod_i p(x_i | s),      in logarithms             (1)
     conditional risk   R(a | x_1..x_n) = sum_s costs[a, s] P(s | x_1..x_n)                                      (2)
-    decision           the first action with the least risk                                                    (3)
+    decision           the first action with minimum risk                                                      (3)
 
 Observations are independent given the state, so the posterior after some is the prior for the next. The decision (3)
-changes where two risks are equal; these are linear in any cost, and, before they are normalised, in any prior whose
-rest is kept in proportion, which gives the ranges of `sensitivity` in closed form.
+changes where two risks are equal; risks are linear in any cost, and, before normalisation, in any prior with the others
+scaled in proportion, which gives the ranges of `sensitivity` in closed form.
 
 Reference: DeGroot, Optimal Statistical Decisions, chapter 8; Duda, Hart and Stork, Pattern Classification, section 2.2.
 """
@@ -37,11 +37,11 @@ class Sensitivity(NamedTuple):
     action : object
         The decision.
     margin : float
-        How much more risk the second-best action has.
+        Difference between the risks of the second-best action and the decision.
     priors : dict or ndarray
-        For each state the least and the largest prior probability (the others kept in proportion) with this decision.
+        For each state the smallest and largest prior probability (others scaled in proportion) with this decision.
     costs : dict of dicts or ndarray
-        For each action and state the least and the largest cost with this decision.
+        For each action and state the smallest and largest cost with this decision.
     """
 
     action: Any
@@ -51,7 +51,7 @@ class Sensitivity(NamedTuple):
 
 
 class DecisionProblem:
-    """A choice between actions whose costs depend on a state that is seen through observations.
+    """A choice between actions whose costs depend on an unknown state, given observations.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ class DecisionProblem:
         anything with `logpdf` or `logpmf`. An array has the probabilities [state, observation].
     costs : dict or array-like, optional
         action -> {state: cost}, or an array costs[action, state]. By default the actions are the states, with cost 0
-        for the right one and 1 for others.
+        for the correct one and 1 for others.
     reject_cost : float, optional
-        Cost of the further action "reject".
+        Cost of the additional action "reject".
 
     Attributes
     ----------
@@ -112,36 +112,36 @@ class DecisionProblem:
     # ---- posterior
 
     def log_posterior(self, observations: Any) -> Array:
-        """Logarithms of the posterior probabilities (1), as an array in the order of `states`."""
+        """Return the log posterior probabilities (1), as an array in the order of `states`."""
         joint = self._log_joint(observations)
         total = logsumexp(joint)
         if total == -np.inf:
             raise DataError(
-                f"The observations {_shown(observations)} have probability 0 in every state that is possible; no "
-                "posterior follows: give each observation a positive probability in some state."
+                f"The observations {_shown(observations)} have probability 0 in every possible state, so there is no "
+                "posterior: pass likelihoods with a positive probability of each observation in some state."
             )
         return np.asarray(joint - total)
 
     def posterior(self, observations: Any) -> Any:
-        """The probability of each state after some observations (1).
+        """Return the probability of each state after some observations (1).
 
         Parameters
         ----------
         observations : sequence
-            Independent given the state; none leaves the prior.
+            Independent given the state; if empty, the prior is returned.
 
         Returns
         -------
-        dict, state -> probability; an array where the priors were given as one
+        dict, state -> probability; an array if the priors were passed as one
         """
         return self._by_name(self.states, np.exp(self.log_posterior(observations)), self._named)
 
     def log_evidence(self, observations: Any) -> float:
-        """The logarithm of the probability (or density) of the observations, whatever the state."""
+        """Return the log marginal probability (or density) of the observations."""
         return float(logsumexp(self._log_joint(observations)))
 
     def update(self, observation: Any) -> DecisionProblem:
-        """The problem after one more observation: its posterior is the prior of the problem returned."""
+        """Return the problem after one more observation, whose prior is the posterior of this one."""
         after = np.exp(self.log_posterior([observation]))
         new = object.__new__(DecisionProblem)
         new.__dict__.update(self.__dict__)
@@ -165,22 +165,22 @@ class DecisionProblem:
     # ---- risk
 
     def risk(self, observations: Any) -> Any:
-        """The conditional risk (2) of each action after some observations.
+        """Return the conditional risk (2) of each action after some observations.
 
         Returns
         -------
-        dict, action -> expected cost; an array where costs and priors were given as arrays
+        dict, action -> expected cost; an array if costs and priors were passed as arrays
         """
         risks = self._table.risks(np.exp(self.log_posterior(observations)))
         return self._by_name(self.actions, risks, self._named_actions)
 
     def decide(self, observations: Any) -> Any:
-        """The action with the least risk after some observations (3); of equal ones the first."""
+        """Return the action with minimum risk after some observations (3); ties go to the first."""
         risks = self._table.risks(np.exp(self.log_posterior(observations)))
         return self.actions[int(np.argmin(risks))]
 
     def sensitivity(self, observations: Any = ()) -> Sensitivity:
-        """Compute how far priors and costs may move, one at a time, before the decision changes.
+        """Compute the ranges of priors and costs, varied one at a time, that preserve the decision.
 
         Parameters
         ----------
@@ -207,17 +207,17 @@ class DecisionProblem:
         return Sensitivity(self.actions[best], margin, by_state, by_action)
 
     def _cost_ranges(self, posterior: Array, risks: Array, best: int) -> Array:
-        """Lows and highs of every cost, shape (n_actions, n_states, 2)."""
+        """Return lower and upper limits of every cost, shape (n_actions, n_states, 2)."""
         with np.errstate(divide="ignore", invalid="ignore"):
             lead = np.where(posterior > 0, (risks[:, None] - risks[best]) / posterior, np.inf)
-        ranges = np.stack([self.costs - lead, np.full(self.costs.shape, np.inf)], axis=2)  # others may not fall below
+        ranges = np.stack([self.costs - lead, np.full(self.costs.shape, np.inf)], axis=2)  # risk of other actions
         rivals = np.delete(lead, best, axis=0)
         ranges[best, :, 0] = -np.inf
         ranges[best, :, 1] = self.costs[best] + (rivals.min(axis=0) if len(rivals) else np.inf)
         return ranges
 
     def _prior_ranges(self, observations: Any, best: int) -> Array:
-        """Lows and highs of every prior, shape (n_states, 2): where no risk is below that of the decision."""
+        """Return lower and upper limits of every prior, shape (n_states, 2), that preserve the decision."""
         log_likelihood = np.array([d.log(observations).sum() if len(observations) else 0.0 for d in self._densities])
         likelihood = np.exp(log_likelihood - log_likelihood.max())
         ranges = np.empty((len(self.states), 2))
@@ -245,12 +245,12 @@ class DecisionProblem:
         }
 
     def plot(self, observations: Any, *, ax: Any = None) -> Any:
-        """Draw posterior and conditional risks after each single observation, along an axis of numbers.
+        """Plot posterior and conditional risks after a single observation, as functions of it.
 
         Parameters
         ----------
         observations : array-like of shape (n,)
-            Numbers in ascending order; each is looked at by itself.
+            Numbers in ascending order, each treated as a single observation.
         ax : matplotlib Axes, optional
 
         Returns
@@ -270,14 +270,14 @@ def _by_state(likelihoods: Any, states: tuple[Any, ...]) -> tuple[Density, ...]:
     if isinstance(likelihoods, Mapping):
         if set(likelihoods) != set(states):
             raise ParameterError(
-                f"likelihoods has the states {list(likelihoods)!r} and priors {list(states)!r}; give both for the same."
+                f"likelihoods has the states {list(likelihoods)!r}, but priors {list(states)!r}; they must agree."
             )
         listed = [likelihoods[state] for state in states]
     else:
         listed = list(likelihoods)
         if len(listed) != len(states):
             raise ParameterError(
-                f"likelihoods has {len(listed)} distributions and priors {len(states)} states; give one for each."
+                f"likelihoods has {len(listed)} distributions, but priors {len(states)} states; pass one per state."
             )
     return tuple(density_of(one, f"the state {state!r}") for one, state in zip(listed, states, strict=True))
 

@@ -3,7 +3,7 @@
 {"grey": 0.7, "blue": 0.3}      probabilities by name                       a discrete observation
 [0.7, 0.3]                      probabilities of the observations 0, 1, ...
 scipy.stats.norm(0, 1)          anything with `logpdf` or `logpmf`
-lambda x: ...                   a density: p(x), of an array of observations or of a single one
+lambda x: ...                   a density p(x), of an array of observations or of a single one
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Density", "check_probabilities", "density_of", "evaluate"]
 
 Array = NDArray[np.float64]
 
-_ROUNDING = 1e-8  # by which probabilities may miss the sum 1
+_ROUNDING = 1e-8  # tolerance for the sum of probabilities
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Density:
     Attributes
     ----------
     given : object
-        What the user gave.
+        The object passed by the user.
     table : dict or None
-        Probabilities of the observations, where these are discrete and listed.
+        Probabilities of the observations, if they are discrete and listed.
     log : callable
         Log densities (or probabilities) of a list or array of observations.
     """
@@ -44,11 +44,11 @@ class Density:
 
     @property
     def is_discrete(self) -> bool:
-        """Whether probabilities are summed, not integrated."""
+        """Whether the distribution is discrete."""
         return self.table is not None or _has_pmf(self.given)
 
     def draw(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
-        """Independent observations."""
+        """Draw independent observations."""
         if self.table is not None:
             values = np.empty(len(self.table), object)
             values[:] = list(self.table)
@@ -58,13 +58,13 @@ class Density:
         if hasattr(self.given, "sample"):
             return np.asarray(self.given.sample(n, int(rng.integers(2**31))))
         raise ParameterError(
-            "A Monte Carlo risk needs distributions to draw from, and a density is a plain function: give one with "
+            "A Monte Carlo risk needs distributions to draw from, but a density is a plain function: pass one with "
             "`rvs` (scipy.stats) or `sample` (stats.MultivariateNormal), or support=(low, high) for quadrature."
         )
 
 
 def density_of(given: Any, name: str) -> Density:
-    """The distribution a user means; `name` is that of the state, for errors."""
+    """Return the distribution passed by a user; `name` is that of the state, for errors."""
     if isinstance(given, Density):
         return given
     if isinstance(given, Mapping):
@@ -80,23 +80,23 @@ def density_of(given: Any, name: str) -> Density:
     if isinstance(given, Sequence | np.ndarray):
         return density_of(dict(enumerate(np.asarray(given, np.float64).tolist())), name)
     raise ParameterError(
-        f"The distribution given {name} is of type {type(given).__name__}: give a dict of probabilities, a density "
+        f"The distribution given {name} is of type {type(given).__name__}: pass a dict of probabilities, a density "
         "(a function), or a distribution with logpdf or logpmf."
     )
 
 
 def check_probabilities(values: Any, what: str, *, sums: bool) -> Array:
-    """Probabilities as an array, or a sentence."""
+    """Return probabilities as an array, or raise."""
     p = np.asarray(values, np.float64)
     if p.ndim != 1 or not len(p) or not np.isfinite(p).all() or (p < 0).any():
-        raise ParameterError(f"{what} must be numbers that are not negative; got {np.asarray(values).tolist()!r}.")
+        raise ParameterError(f"{what} must be non-negative numbers; got {np.asarray(values).tolist()!r}.")
     if sums and abs(p.sum() - 1) > _ROUNDING:
         raise ParameterError(f"{what} must sum to 1; they sum to {p.sum():.6g}: divide them by their sum.")
     return p
 
 
 def _has_pmf(given: Any) -> bool:
-    """Whether it is a discrete distribution; SciPy's frozen distributions have all names, their `dist` its own."""
+    """Return whether a distribution is discrete; SciPy's frozen distributions have all methods, unlike their `dist`."""
     return hasattr(given, "logpmf") and hasattr(getattr(given, "dist", given), "pmf")
 
 
@@ -114,7 +114,7 @@ def _looked_up(table: Mapping[Any, float], xs: Any, name: str) -> Array:
 
 
 def evaluate(function: Callable[[Any], Any], xs: Any) -> Array:
-    """A density at every observation: from one call where it accepts an array, else from one call each."""
+    """Return the density of every observation, from one call if it accepts an array, else from one call each."""
     x = np.asarray(xs)
     if x.dtype.kind in "biuf":
         try:

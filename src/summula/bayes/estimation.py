@@ -1,11 +1,11 @@
-"""Estimates of a parameter that minimise the expected loss under its posterior, by quadrature.
+"""Bayes estimates of a parameter, which minimise the expected loss under its posterior, by quadrature.
 
     p(t | data)  proportional to  exp(log_likelihood(t, data) + log_prior(t))                                   (1)
     estimate = argmin over a of  integral loss(a, t) p(t | data) dt                                             (2)
 
 Squared loss gives the posterior mean, absolute loss the median, zero-one loss the mode (the limit of losses that are 1
-outside an ever smaller neighbourhood). For conjugate priors (1) is known: see `conjugate`. Here it is tabulated on
-Gauss-Legendre nodes between the points where it has fallen to exp(-_DEPTH) of its largest value.
+outside a shrinking neighbourhood). For conjugate priors (1) is known: see `conjugate`. Here it is tabulated on
+Gauss-Legendre nodes between the points at which it is exp(-_DEPTH) of its maximum.
 
 Reference: Lehmann and Casella, Theory of Point Estimation, section 4.1.
 """
@@ -28,16 +28,16 @@ Loss = Callable[[float, Array], Any]
 
 LOSSES = ("square", "zero_one", "absolute")
 _DEPTH = 45.0  # exp(-45) is below the rounding of any estimate
-_PIECES, _ORDER = 60, 8  # on each side of the mode, and nodes of each
+_PIECES, _ORDER = 60, 8  # pieces on each side of the mode, and nodes per piece
 _SEARCH = 1_001
-_QUANTILES = 20_000  # that stand for a distribution between its tails of probability
-_TAIL = 1e-3  # each, down to
+_QUANTILES = 20_000  # number of nodes between the tails, and probability of the tails
+_TAIL = 1e-3  # nodes per tail, down to this probability
 _FARTHEST = 1e-60
 _TAIL_PIECES = 60
 
 
 class _Posterior(NamedTuple):
-    """Nodes in ascending order, the probability that each stands for, and the ends of the pieces they lie in."""
+    """Nodes in ascending order, their probability masses, and the ends of the pieces."""
 
     nodes: Array
     mass: Array
@@ -52,7 +52,7 @@ def bayes_estimator(
     *,
     support: tuple[float, float] = (-np.inf, np.inf),
 ) -> float:
-    """The estimate of a number with the least expected loss under its posterior (2).
+    """Compute the Bayes estimate (2) of a number.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ def bayes_estimator(
     log_prior : callable
         log p(t), up to a constant.
     data : object
-        Handed on to `log_likelihood`.
+        Passed to `log_likelihood`.
     loss : {"square", "zero_one", "absolute"} or callable, default="square"
         A function is called with the estimate and an array of possible values of t.
     support : pair of float, default=(-inf, inf)
-        Where t may lie.
+        Interval of possible values of t.
 
     Returns
     -------
@@ -106,10 +106,10 @@ def check_loss(loss: Any) -> None:
 
 
 def quantile_nodes(distribution: Any) -> tuple[Array, Array]:
-    """Ascending values of a `scipy.stats` distribution, and their masses, that stand for it in an expectation.
+    """Return ascending nodes of a `scipy.stats` distribution, and their masses, for computing expectations.
 
-    They are quantiles of equal mass, and in each tail Gauss-Legendre nodes in the logarithm of its probability u: heavy
-    tails, where moments come from, need far ones.
+    They are quantiles of equal mass, and in each tail Gauss-Legendre nodes in the logarithm of its probability u, since
+    moments of heavy-tailed distributions need distant nodes.
     """
     x, w = np.polynomial.legendre.leggauss(_ORDER)
     edges = np.linspace(np.log(_FARTHEST), np.log(_TAIL), _TAIL_PIECES + 1)
@@ -125,7 +125,7 @@ def quantile_nodes(distribution: Any) -> tuple[Array, Array]:
 
 
 def least_expected_loss(nodes: Array, mass: Array, loss: Any) -> float:
-    """The estimate (2) for a posterior of nodes and masses, for "square" or a function as loss."""
+    """Return the estimate (2) for a posterior of nodes and masses, for "square" or a loss function."""
     if loss == "square":
         return float(mass @ nodes)
 
@@ -135,7 +135,7 @@ def least_expected_loss(nodes: Array, mass: Array, loss: Any) -> float:
     few = nodes[:: max(1, len(nodes) // 200)]
     values = np.array([expected(a) for a in few])
     if not np.isfinite(values).any():
-        raise DataError("The expected loss is nowhere finite; give a loss that is.")
+        raise DataError("The expected loss is not finite for any estimate; pass a loss with a finite expectation.")
     best = int(np.nanargmin(np.where(np.isfinite(values), values, np.nan)))
     ends = few[max(best - 1, 0)], few[min(best + 1, len(few) - 1)]
     found = minimize_scalar(expected, bounds=ends, method="bounded", options={"xatol": 1e-12 * (1 + abs(few[best]))})
@@ -146,12 +146,12 @@ def least_expected_loss(nodes: Array, mass: Array, loss: Any) -> float:
 
 
 def _bracket(log_posterior: Callable[[float], float], low: float, high: float) -> tuple[float, float, float]:
-    """The mode, and where on either side the posterior has become negligible."""
+    """Return the mode, and the points on either side beyond which the posterior is negligible."""
     grid = _unfolded(np.linspace(0.0, 1.0, _SEARCH + 2)[1:-1], low, high)
     values = np.array([log_posterior(t) for t in grid])
     if not (values > -np.inf).any() or (values == np.inf).any():
         raise DataError(
-            "The posterior is 0 or infinite wherever it was evaluated; check log_likelihood and log_prior, and give "
+            "The posterior is 0 or infinite wherever it was evaluated; check log_likelihood and log_prior, and pass "
             "the support of the parameter."
         )
     top = int(np.argmax(values))
@@ -188,7 +188,7 @@ def _falls(log_posterior: Callable[[float], float], peak: float, outside: float,
 
 
 def _polished(log_posterior: Callable[[float], float], mode: float, begin: float, end: float) -> float:
-    """The mode to more digits than values of the posterior resolve, from a root of its difference quotient."""
+    """Refine the mode beyond the resolution of posterior values, as a root of the difference quotient."""
     h = 1e-4 * (end - begin)
     if not begin < mode - 2 * h < mode + 2 * h < end:
         return mode
@@ -208,7 +208,7 @@ def _polished(log_posterior: Callable[[float], float], mode: float, begin: float
 
 
 def _tabulated(log_posterior: Callable[[float], float], begin: float, mode: float, end: float) -> _Posterior:
-    """The posterior on Gauss-Legendre nodes of short pieces, shorter near the mode."""
+    """Tabulate the posterior on Gauss-Legendre nodes of short pieces, shorter near the mode."""
     x, w = np.polynomial.legendre.leggauss(_ORDER)
     share = (np.arange(_PIECES + 1) / _PIECES) ** 2
     edges = np.unique(np.concatenate([mode - (mode - begin) * share, mode + (end - mode) * share]))
@@ -221,7 +221,7 @@ def _tabulated(log_posterior: Callable[[float], float], begin: float, mode: floa
 
 
 def _median(posterior: _Posterior) -> float:
-    """Return the median: in a piece, the density is the polynomial through its nodes."""
+    """Return the median, with the density interpolated by a polynomial in each piece."""
     below = np.concatenate([[0.0], np.cumsum(posterior.mass.reshape(-1, _ORDER).sum(axis=1))])
     piece = min(int(np.searchsorted(below, 0.5, side="right")) - 1, len(below) - 2)
     x, w = np.polynomial.legendre.leggauss(_ORDER)
@@ -236,7 +236,7 @@ def _median(posterior: _Posterior) -> float:
 
 
 def _unfolded(u: Array, low: float, high: float) -> Array:
-    """Points of the support from points between 0 and 1, denser near 0 and the ends where it is unbounded."""
+    """Map points between 0 and 1 to the support, denser near 0 and towards infinite ends."""
     if np.isfinite(low) and np.isfinite(high):
         return np.asarray(low + (high - low) * u)
     spread = 10.0 ** (24 * u - 12)  # from 1e-12 to 1e12

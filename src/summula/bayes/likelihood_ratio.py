@@ -1,6 +1,6 @@
-"""Tests of one density against another: by the likelihood ratio, at once or while observations arrive.
+"""Likelihood ratio tests of one density against another, with a fixed sample or sequentially.
 
-For states 1 and 0 with priors P_1, P_0 and costs c[action, state], action 1 has the smaller risk exactly where
+For states 1 and 0 with priors P_1, P_0 and costs c[action, state], action 1 has the smaller risk if and only if
 
     sum_i log p_1(x_i) / p_0(x_i)  >  log [P_0 (c[1, 0] - c[0, 0])] / [P_1 (c[0, 1] - c[1, 1])]                 (1)
 
@@ -32,12 +32,12 @@ Array = NDArray[np.float64]
 
 
 class LikelihoodRatio(NamedTuple):
-    """The result of a likelihood ratio test.
+    """Result of a likelihood ratio test.
 
     Attributes
     ----------
     decision : int
-        1 where the log ratio exceeds the threshold, else 0.
+        1 if the log ratio exceeds the threshold, else 0.
     log_ratio, log_threshold : float
         The two sides of (1).
     """
@@ -57,12 +57,12 @@ def likelihood_ratio_test(
     xs : sequence
         Observations.
     density1, density0 : dict, callable or distribution
-        Of an observation in the states 1 and 0: {observation: probability}, a density, or anything with `logpdf` or
-        `logpmf`.
+        Distributions of an observation in the states 1 and 0: {observation: probability}, a density, or anything with
+        `logpdf` or `logpmf`.
     priors : pair of float, default=(0.5, 0.5)
-        Of the states 0 and 1.
+        Prior probabilities of the states 0 and 1.
     costs : array-like of shape (2, 2), default=((0, 1), (1, 0))
-        costs[action, state]; each action has to be the cheaper one in its own state.
+        costs[action, state]; each action must be the cheaper one in its own state.
 
     Returns
     -------
@@ -81,13 +81,13 @@ def likelihood_ratio_test(
     table = numbers_in("costs", costs)
     if prior.shape != (2,) or table.shape != (2, 2):
         raise ParameterError(
-            f"Two states have 2 priors and costs of shape (2, 2), actions by states; got {len(prior)}, {table.shape}."
+            f"Two states need 2 priors and costs of shape (2, 2), actions by states; got {len(prior)}, {table.shape}."
         )
     wrong1, wrong0 = table[1, 0] - table[0, 0], table[0, 1] - table[1, 1]
     if not (wrong1 > 0 and wrong0 > 0):
         raise ParameterError(
-            f"costs {table.tolist()} make one action the better one in both states, so nothing is left to test: in "
-            "state 0 action 0 has to cost less than action 1, and in state 1 more."
+            f"costs {table.tolist()} make one action better in both states, so there is nothing to test: in state 0 "
+            "action 0 must cost less than action 1, and in state 1 more."
         )
     with np.errstate(divide="ignore"):
         threshold = float(np.log(prior[0] * wrong1) - np.log(prior[1] * wrong0))
@@ -96,7 +96,7 @@ def likelihood_ratio_test(
 
 
 def _log_ratios(xs: Any, density1: Any, density0: Any) -> Array:
-    """log p_1(x) / p_0(x) of every observation."""
+    """Return log p_1(x) / p_0(x) of every observation."""
     if isinstance(xs, str) or not hasattr(xs, "__len__"):
         raise DataError(f"Observations must be a list, even if there is only one; got {xs!r}: write [{xs!r}].")
     if not len(xs):
@@ -105,7 +105,7 @@ def _log_ratios(xs: Any, density1: Any, density0: Any) -> Array:
     impossible = np.flatnonzero(np.isneginf(one) & np.isneginf(zero))
     if len(impossible):
         raise DataError(
-            f"The observation {xs[int(impossible[0])]!r} has probability 0 in both states; no ratio follows from it."
+            f"The observation {xs[int(impossible[0])]!r} has probability 0 in both states, so its ratio is undefined."
         )
     return np.asarray(one - zero)
 
@@ -116,9 +116,9 @@ class SequentialDecision(NamedTuple):
     Attributes
     ----------
     decision : {0, 1} or None
-        None as long as more observations are needed.
+        None if more observations are needed.
     n : int
-        Observations used.
+        Number of observations used.
     log_ratio : float
     path : ndarray of shape (n,)
         The log ratio after each observation.
@@ -131,21 +131,21 @@ class SequentialDecision(NamedTuple):
 
 
 class SPRT:
-    """Wald's sequential probability ratio test (2): examines one observation after another until it can decide.
+    """Wald's sequential probability ratio test (2), which takes observations until it can decide.
 
     Parameters
     ----------
     alpha : float
-        Wanted chance of deciding for 1 in state 0.
+        Nominal probability of deciding for 1 in state 0.
     beta : float
-        Wanted chance of deciding for 0 in state 1; alpha + beta < 1.
+        Nominal probability of deciding for 0 in state 1; alpha + beta < 1.
     density1, density0 : dict, callable or distribution
         As in `likelihood_ratio_test`.
 
     Attributes
     ----------
     lower, upper : float
-        The ends of the interval (2).
+        Bounds of the interval (2).
 
     Examples
     --------
@@ -160,7 +160,9 @@ class SPRT:
     def __init__(self, alpha: float, beta: float, density1: Any, density0: Any) -> None:
         self.alpha, self.beta = check_delta(alpha, "alpha"), check_delta(beta, "beta")
         if self.alpha + self.beta >= 1:
-            raise ParameterError(f"alpha + beta must be below 1; got {alpha} + {beta}: guessing does as well.")
+            raise ParameterError(
+                f"alpha + beta must be below 1; got {alpha} + {beta}, which is no better than guessing."
+            )
         self.density1, self.density0 = density_of(density1, "the state 1"), density_of(density0, "the state 0")
         self.lower, self.upper = math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
 
@@ -185,7 +187,7 @@ class SPRT:
         return SequentialDecision(None, len(path), total, np.array(path))
 
     def expected_samples(self, mean0: float, mean1: float) -> tuple[float, float]:
-        """Wald's approximate numbers of observations needed, on average, in the states 0 and 1.
+        """Compute Wald's approximation of the expected numbers of observations in the states 0 and 1.
 
         Parameters
         ----------

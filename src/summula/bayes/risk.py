@@ -1,13 +1,13 @@
-"""The risk of decision rules, and of the best one, where priors and densities are known.
+"""The risk of decision rules, and the Bayes risk, for known priors and densities.
 
     R(rule) = sum_s P(s) integral costs[rule(x), s] p(x | s) dx                                                 (1)
-    Bayes rule: the action with the least sum_s costs[a, s] P(s) p(x | s);  its risk is
+    Bayes rule: the action that minimises sum_s costs[a, s] P(s) p(x | s);  its risk is
     R* = integral min_a sum_s costs[a, s] P(s) p(x | s) dx                                                      (2)
 
 The integral is a sum for discrete observations, adaptive quadrature for a single number, and otherwise the mean of the
-conditional risk over draws from the mixture of the densities. That is bounded by the costs, so its interval by betting
-(`stats.betting_bounds`) holds for any distribution. Rules on numbers are piecewise constant: where one changes its mind
-between two points of a grid, the border is found by bisection, and pieces are integrated one by one.
+conditional risk over draws from the mixture of the densities. That is bounded by the costs, so its betting interval
+(`stats.betting_bounds`) is valid for any distribution. Rules on numbers are piecewise constant: their change points
+between points of a grid are found by bisection, and pieces are integrated one by one.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ __all__ = ["BayesClassifier", "DecisionRisk", "bayes_risk", "decision_risk"]
 Array = NDArray[np.float64]
 
 _METHODS = ("auto", "sum", "quadrature", "monte_carlo")
-_GRID = 4_001  # points at which a rule on numbers is asked
-_TAIL = 1e-13  # probability left out at each end of an unbounded support
-_PIECES = 20  # pieces of each density that are integrated one by one
+_GRID = 4_001  # number of points at which a rule on numbers is evaluated
+_TAIL = 1e-13  # probability excluded at each end of an unbounded support
+_PIECES = 20  # pieces per density that are integrated separately
 _LEVELS = special.expit(np.linspace(-1, 1, 801) * special.logit(1 - _TAIL))  # probabilities of the points of a grid
 _LEGENDRE = np.polynomial.Legendre.basis(12)
-_COARSE_NODES = np.concatenate([[-1.0], _LEGENDRE.deriv().roots(), [1.0]])  # Lobatto: a jump at an end is noticed
+_COARSE_NODES = np.concatenate([[-1.0], _LEGENDRE.deriv().roots(), [1.0]])  # Lobatto, which detects a jump at an end
 _COARSE_WEIGHTS = 2 / (12 * 13 * _LEGENDRE(_COARSE_NODES) ** 2)
 _FINE_NODES, _FINE_WEIGHTS = np.polynomial.legendre.leggauss(20)
 _NODES, _COARSE = np.concatenate([_COARSE_NODES, _FINE_NODES]), len(_COARSE_NODES)
-_HALVINGS = 60  # of pieces on which a density is not smooth
-_WIDE_GRID = 40_001  # points at which a plain function is evaluated to find where it is positive
-_MASS_ERROR = 0.01  # by which the sum over that grid may miss 1
+_HALVINGS = 60  # maximum number of pieces on which a density is not smooth
+_WIDE_GRID = 40_001  # number of points at which a plain function is evaluated to find its support
+_MASS_ERROR = 0.01  # tolerance for the sum over that grid to be 1
 
 
 class DecisionRisk(NamedTuple):
@@ -57,11 +57,11 @@ class DecisionRisk(NamedTuple):
     value : float
         Expected cost.
     lower, upper : float
-        Around it: rounding of a sum, the error estimate of quadrature; of Monte Carlo bounds that are each wrong with
-        probability at most delta.
+        Interval around it: rounding of a sum, the error estimate of quadrature, or for Monte Carlo bounds that each
+        fail with probability at most delta.
     method : {"sum", "quadrature", "monte_carlo"}
     n : int
-        Observations summed over, evaluations or draws.
+        Number of observations, evaluations or draws.
     """
 
     value: float
@@ -72,26 +72,26 @@ class DecisionRisk(NamedTuple):
 
 
 class BayesClassifier(ClassifierMixin, BaseEstimator):
-    """The classifier with the least risk, for known priors and densities. It needs no fit.
+    """The Bayes classifier, which minimises the risk for known priors and densities. It needs no fit.
 
     Parameters
     ----------
     priors : dict or array-like
         class -> prior probability.
     densities : dict or sequence
-        class -> density of a row: a function of arrays, or anything with `logpdf` or `logpmf`. Those of one variable
-        are called with a vector where rows have one column, others with the array of rows.
+        class -> density of a row: a function of arrays, or anything with `logpdf` or `logpmf`. Densities of one
+        variable are called with a vector if rows have one column, others with the array of rows.
     costs : dict or array-like of shape (n_actions, n_classes), optional
         costs[action, class]; errors cost 1 by default.
     reject_cost : float, optional
-        Cost of the further action "reject".
+        Cost of the additional action "reject".
 
     Attributes
     ----------
     classes_ : ndarray
-        In the order of `priors`.
+        Classes, in the order of `priors`.
     actions_ : ndarray
-        What `predict` may return.
+        Possible return values of `predict`.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class BayesClassifier(ClassifierMixin, BaseEstimator):
         self.priors, self.densities, self.costs, self.reject_cost = priors, densities, costs, reject_cost
 
     def fit(self, X: Any = None, y: Any = None) -> BayesClassifier:
-        """Check the parameters; there is nothing to learn."""
+        """Validate the parameters; nothing is learned."""
         self._problem()
         return self
 
@@ -119,38 +119,38 @@ class BayesClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The classes, in the order of `priors`."""
+        """Classes, in the order of `priors`."""
         return np.array(self._problem().states)
 
     @property
     def actions_(self) -> NDArray[Any]:
-        """The actions, in the order of `costs`."""
+        """Actions, in the order of `costs`."""
         return _labels(self._problem().actions)
 
     def predict_joint_log_proba(self, X: Any) -> Array:
-        """log P(class) p(x | class), one column per class."""
+        """Compute log P(class) p(x | class), one column per class."""
         return _log_joint(self._problem(), _observed(X))
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the posterior probabilities."""
+        """Compute the log posterior probabilities of the classes."""
         joint = self.predict_joint_log_proba(X)
         with np.errstate(invalid="ignore"):
             return np.asarray(joint - logsumexp(joint, axis=1, keepdims=True))
 
     def predict_proba(self, X: Any) -> Array:
-        """Posterior probabilities of the classes."""
+        """Compute the posterior probabilities of the classes."""
         return np.exp(self.predict_log_proba(X))
 
     def score_samples(self, X: Any) -> Array:
-        """The log density of rows, whatever their class: small for outliers."""
+        """Compute the log density of rows, marginalised over the classes; small for outliers."""
         return np.asarray(logsumexp(self.predict_joint_log_proba(X), axis=1))
 
     def risk(self, X: Any) -> Array:
-        """The conditional risk of every action, shape (n_samples, n_actions)."""
+        """Compute the conditional risk of every action, shape (n_samples, n_actions)."""
         return self._problem()._table.risks(self.predict_proba(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The action with the least conditional risk; of equal ones the first."""
+        """Predict the action with minimum conditional risk; ties go to the first."""
         return np.asarray(self.actions_[_decided(self._problem(), _observed(X))])
 
 
@@ -166,24 +166,24 @@ def decision_risk(
     delta: float = 0.05,
     random_state: int = 0,
 ) -> DecisionRisk:
-    """The risk (1) of any decision rule.
+    """Compute the risk (1) of a decision rule.
 
     Parameters
     ----------
     rule : callable or classifier
-        A function of an array of observations, or of one observation where these are discrete, that gives actions; or
-        anything with `predict`.
+        A function of an array of observations, or of one observation if they are discrete, that returns actions; or
+        an object with `predict`.
     priors, densities, costs
         As in `BayesClassifier`; densities may also be {observation: probability}.
     method : {"auto", "sum", "quadrature", "monte_carlo"}, default="auto"
-        Sums for discrete observations, quadrature for a number, else Monte Carlo.
+        "auto" uses sums for discrete observations, quadrature for a single number, else Monte Carlo.
     support : pair of float, optional
-        Interval outside of which densities are 0. Needed for quadrature of plain functions only where it cannot be
-        found: a narrow density far from 0.
+        Interval outside of which densities are 0. Needed for quadrature of plain functions only if it cannot be
+        found, as for a narrow density far from 0.
     n_samples : int, default=100_000
-        Draws of Monte Carlo.
+        Number of Monte Carlo draws.
     delta : float, default=0.05
-        Of Monte Carlo: the chance that each bound is wrong.
+        Probability that each bound fails, for Monte Carlo.
     random_state : int, default=0
 
     Returns
@@ -215,7 +215,7 @@ def bayes_risk(
     delta: float = 0.05,
     random_state: int = 0,
 ) -> DecisionRisk:
-    """The least risk any rule can have (2): that of `BayesClassifier`.
+    """Compute the Bayes risk (2), the minimum risk of any rule, which is that of `BayesClassifier`.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ Rule = Callable[[Any], NDArray[np.intp]]
 
 
 def _rule_of(rule: Any, problem: DecisionProblem) -> Rule:
-    """A rule as a function of observations that gives numbers of actions."""
+    """Return a rule as a function from observations to indices of actions."""
     act = rule.predict if hasattr(rule, "predict") else rule
     if not callable(act):
         raise ParameterError(f"rule must be a function of observations, or have predict; got {type(rule).__name__}.")
@@ -263,13 +263,13 @@ def _rule_of(rule: Any, problem: DecisionProblem) -> Rule:
             actions = np.asarray(act(rows[:, None] if hasattr(rule, "predict") and rows.ndim == 1 else rows)).tolist()
         if len(actions) != len(x):
             raise DataError(
-                f"The rule gave {len(actions)} actions for {len(x)} observations; it must give one for each."
+                f"The rule returned {len(actions)} actions for {len(x)} observations; it must return one for each."
             )
         try:
             return np.array([places[action] for action in actions], np.intp)
         except KeyError as error:
             raise DataError(
-                f"The rule gave {error.args[0]!r}, which has no costs; the actions are {list(problem.actions)!r}."
+                f"The rule returned {error.args[0]!r}, which has no costs; the actions are {list(problem.actions)!r}."
             ) from None
 
     return decide
@@ -281,7 +281,7 @@ def _log_joint(problem: DecisionProblem, x: Any) -> Array:
 
 
 def _decided(problem: DecisionProblem, x: Any) -> NDArray[np.intp]:
-    """The Bayes action for every observation: of least sum_s costs[a, s] P(s) p(x | s)."""
+    """Return the Bayes action for every observation, which minimises sum_s costs[a, s] P(s) p(x | s)."""
     joint = _log_joint(problem, x)
     top = joint.max(axis=1, keepdims=True)
     scaled = np.exp(joint - np.where(np.isfinite(top), top, 0.0))
@@ -318,7 +318,7 @@ def _summed(problem: DecisionProblem, decide: Rule) -> DecisionRisk:
 
 
 def _outcomes(densities: tuple[Density, ...]) -> Any:
-    """All observations with a probability."""
+    """Return all observations with a probability."""
     if all(density.table is not None for density in densities):
         return list(dict.fromkeys(x for density in densities for x in density.table or ()))
     if any(not density.is_discrete for density in densities):
@@ -328,7 +328,7 @@ def _outcomes(densities: tuple[Density, ...]) -> Any:
 
 
 def _quantiles(density: Density, support: tuple[float, float] | None) -> Array | None:
-    """Points that follow the density, tails included; None where observations are not single numbers."""
+    """Return quantiles of a density, including its tails; None if observations are not single numbers."""
     given = density.given
     if isinstance(given, MultivariateNormal):
         if given.dimension != 1:
@@ -342,7 +342,7 @@ def _quantiles(density: Density, support: tuple[float, float] | None) -> Array |
 
 
 def _quantiles_of_function(density: Density, support: tuple[float, float] | None) -> Array | None:
-    """Quantiles of a plain function from sums over a grid; None where it does not integrate to 1 there."""
+    """Return quantiles of a plain function from sums over a grid; None if it does not integrate to 1 there."""
     x = np.sinh(np.linspace(-25.0, 25.0, _WIDE_GRID)) if support is None else np.linspace(*support, _WIDE_GRID)
     try:
         with np.errstate(all="ignore"):
@@ -361,7 +361,7 @@ def _quantiles_of_function(density: Density, support: tuple[float, float] | None
 
 
 def _grid(densities: tuple[Density, ...], support: Any) -> tuple[Array, Array] | None:
-    """Points at which a rule is evaluated, and borders of the pieces of an integral; None without single numbers.
+    """Return points at which a rule is evaluated, and ends of the pieces of an integral; None without single numbers.
 
     Both follow the quantiles of every density: distributions of very different scales, or with heavy tails, have no
     common grid of equal steps.
@@ -393,7 +393,7 @@ def _check_support(support: Any) -> tuple[float, float] | None:
 def _integrate(problem: DecisionProblem, decide: Rule, grid: tuple[Array, Array] | None) -> DecisionRisk:
     if grid is None:
         raise ParameterError(
-            "Quadrature needs densities of one number that integrate to 1: give distributions with `ppf` "
+            "Quadrature needs densities of one number that integrate to 1: pass distributions with `ppf` "
             "(scipy.stats), or support=(low, high), outside of which the densities are 0."
         )
     fine, pieces = grid
@@ -415,7 +415,7 @@ def _integrate(problem: DecisionProblem, decide: Rule, grid: tuple[Array, Array]
 
 
 def _gauss(problem: DecisionProblem, decide: Rule, low: Array, high: Array) -> tuple[Array, Array]:
-    """Integrals over pieces without a change of action, and the difference between a Gauss and a Lobatto rule."""
+    """Integrate over pieces without a change of action; the error is the difference of Gauss and Lobatto rules."""
     half, middle = (high - low) / 2, (high + low) / 2
     x = middle[:, None] + half[:, None] * _NODES
     with np.errstate(over="ignore"):
@@ -455,13 +455,13 @@ def _sampled(problem: DecisionProblem, decide: Rule, n: int, delta: float, rando
 
 
 def _observed(X: Any) -> Any:
-    """Rows as densities are called: a vector where there is one column."""
+    """Return rows in the form passed to densities: a vector if there is one column."""
     rows = np.asarray(X)
     return rows[:, 0] if rows.ndim == 2 and rows.shape[1] == 1 else rows
 
 
 def _labels(actions: tuple[Any, ...]) -> NDArray[Any]:
-    """Names of actions as an array; of several kinds, such as numbers and "reject", one of objects."""
+    """Return names of actions as an array; an object array for mixed types, such as numbers and "reject"."""
     if len({isinstance(action, str) for action in actions}) == 1:
         return np.array(actions)
     labels = np.empty(len(actions), object)

@@ -1,8 +1,8 @@
-"""Groups of rows that are close together.
+"""Clustering.
 
-`k_means` has the estimator and the problem; `seeding` where it begins, `lloyd` the loop, `passes` one pass as a sum
-over rows, `k_means_kernels` and `seeding_kernels` the compiled loops, `certificate` the lower bound, `selection` how
-many clusters.
+Reading order: `k_means` (the estimator and the problem), `seeding` (initial centres), `lloyd` (the loop), `passes` (one
+pass as a sum over rows), `k_means_kernels` and `seeding_kernels` (compiled loops), `certificate` (the lower bound),
+`selection` (number of clusters).
 """
 
 from summula.cluster.k_means import KMeans

@@ -1,4 +1,4 @@
-"""Base class of models with centres: the nearest one of each row, distances, inertia, silhouette."""
+"""Base class of models with centres: nearest centres, distances, inertia, silhouette."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ Array = NDArray[Any]
 
 
 class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
-    """Base class of models with centres: the nearest one of each row, distances, inertia.
+    """Base class of models with centres: nearest centres, distances, inertia.
 
     Parameters
     ----------
     n_clusters : int, default=8
     verbose : int, default=0
-        For compatibility; use scikit-learn's callbacks for progress.
+        Ignored; use scikit-learn's callbacks for progress reports.
     random_state : int, Generator, RandomState or None, default=None
     n_jobs : int, optional
         Maximum number of threads; None uses all.
     """
 
     cluster_centers_: Array
-    _n_threads: int  # scikit-learn's tests set it; nothing reads it
+    _n_threads: int  # set by scikit-learn's tests, but unused
 
     @property
     def _n_features_out(self) -> int:
@@ -50,7 +50,7 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     @inherit_docs(Clusterer.predict)
     def predict(self, X: Any) -> Any:
-        """The nearest centre of each row; of several equally near the first.
+        """Predict the nearest centre of each row; ties go to the first.
 
         Returns
         -------
@@ -61,7 +61,7 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     @inherit_docs(Transformer.transform)
     def transform(self, X: Any) -> Any:
-        """The distance of each row to each centre.
+        """Compute the distance of each row to each centre.
 
         Returns
         -------
@@ -84,7 +84,7 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     @inherit_docs(LogDensityScores.score)
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the inertia of the rows: the larger the better."""
+        """Return the negative inertia of the rows; larger is better."""
         check_is_fitted(self)
         with self._evaluating(X, None, sample_weight, needs_y=False) as run:
             inertia = run.sum(ClusterSums, LloydPass(self._centres()), "score").inertia
@@ -94,7 +94,7 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     @inherit_docs(score)
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:  # type: ignore[override]
-        """Fit, and give the cluster of each row.
+        """Fit the model, and return the cluster of each row.
 
         Returns
         -------
@@ -105,7 +105,7 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         return self.labels_ if in_memory else self.predict(X)
 
     def silhouette(self, X: Any, sample_weight: Any = None, *, sample_size: int = 2_000, seed: int = 0) -> float:
-        """The mean silhouette of a random sample of rows: near 1 for clusters that are far apart.
+        """Compute the mean silhouette of a random sample of rows, near 1 for well-separated clusters.
 
         Parameters
         ----------
@@ -113,9 +113,9 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
             Rows are drawn with probabilities proportional to their weights.
         sample_size : int, default=2000
-            Most rows; the work grows with its square.
+            Maximum number of rows; the cost is quadratic in it.
         seed : int, default=0
-            Draws the sample.
+            Seed for drawing the sample.
 
         Returns
         -------
@@ -136,7 +136,7 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
 
 def _nearest(centres: Centres, chunk: Chunk) -> Array:
-    """Label and D of each row: D shows whether there are values that are not finite."""
+    """Return label and D of each row; D is not finite for rows with values that are not."""
     out, state = np.empty((len(chunk), 2)), RowState.blank(len(chunk), 0)
     own = np.empty(len(chunk))
     assign(chunk_rows(chunk), centres, state, own)

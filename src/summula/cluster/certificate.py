@@ -6,8 +6,8 @@ the mean m,
 
     J >= l_k + l_{k+1} + ... + l_d                                                                                  (1)
 
-(Zha et al. 2001; Ding and He 2004). It is 0 for k > d, and far below J where clusters fill all dimensions: then the gap
-says that nothing better is known, not that there is something better.
+(Zha et al. 2001; Ding and He 2004). The bound is 0 for k > d, and far below J if clusters fill all dimensions; a large
+gap then does not imply that a better solution exists.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ __all__ = ["KMeansCertificate", "Scatter", "spectral_bound"]
 
 Array = NDArray[Any]
 
-_ROUNDING = 1e-12  # of the eigenvalues, beside the whole scatter
+_ROUNDING = 1e-12  # rounding of the eigenvalues, relative to the total scatter
 
 
 @dataclass(frozen=True)
 class Scatter(Gram):
-    """Products of the columns of X about an origin, in double precision whatever the rows are stored in."""
+    """Products of the columns of X about an origin, in double precision for any storage."""
 
     @classmethod
     def map(cls, chunk: Chunk, params: Array) -> Self:
-        """The products of one chunk."""
+        """Return the products of one chunk."""
         return super().map(replace(chunk, dtype=np.dtype(np.float64)), params)
 
 
 def spectral_bound(scatter: Gram, n_clusters: int) -> float:
-    """The right side of (1), less what rounding may have added."""
+    """Return the right-hand side of (1), minus a bound on its rounding error."""
     S = scatter.centred()
     if n_clusters > len(S) or not np.isfinite(S).all():
         return 0.0
@@ -58,9 +58,9 @@ def spectral_bound(scatter: Gram, n_clusters: int) -> float:
 )
 @dataclass(frozen=True)
 class KMeansCertificate(SummedCertificate):
-    """The inertia of some centres, and how far it is at most above that of any others.
+    """The inertia of some centres, and a bound on its suboptimality.
 
-    `centres` say which point; `unit` is what rounding may change, relative to the inertia.
+    `centres` define the point; `unit` is the rounding error relative to the inertia.
     """
 
     _supervised: ClassVar[bool | None] = False

@@ -1,10 +1,11 @@
-"""k-means: k centres with the smallest sum of squared distances of the rows to their nearest centres.
+"""k-means: k centres that minimise the sum of squared distances of the rows to their nearest centres.
 
     minimise over c_1, ..., c_k     J(c) = sum over rows i of w_i min_a |x_i - c_a|^2                                (1)
 
-Lloyd's algorithm assigns rows to centres and moves centres to the means of their rows, in turn; J falls with every
-pass. It ends in a local minimum, so where it begins (`seeding`) and how often it is run (`n_init`) matter. Every
-pass is a sum over rows (`passes`), the loop is in `lloyd`, and a lower bound on J of any centres in `certificate`.
+Lloyd's algorithm alternates between assigning rows to centres and moving centres to the means of their rows; J
+decreases with every pass. It converges to a local minimum, so the initial centres (`seeding`) and the number of runs
+(`n_init`) matter. Every pass is a sum over rows (`passes`), the loop is in `lloyd`, and a lower bound on J for any
+centres in `certificate`.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ __all__ = ["KMeans"]
 
 Array = NDArray[Any]
 
-_SPECTRAL_COLUMNS = 128  # up to which the products of all columns cost little beside the passes of a fit
-_WIDE_ROWS, _WIDE_ELEMENTS, _LEAST_CHUNKS = 4_096, 2**21, 16  # limits of chunks of many columns
+_SPECTRAL_COLUMNS = 128  # number of columns up to which their products cost little in a fit
+_WIDE_ROWS, _WIDE_ELEMENTS, _LEAST_CHUNKS = 4_096, 2**21, 16  # limits of chunks with many columns
 _INITS = ("k-means++", "k-means||", "random")
 
 function = Allowed(callable, "a callable")
@@ -80,7 +81,7 @@ class Spread(NamedTuple):
 
     origin: Array
     variance: float  # mean over the columns
-    bound: Callable[[int], float]  # on the inertia with a number of centres
+    bound: Callable[[int], float]  # lower bound on the inertia for a number of centres
 
 
 @inherit_docs()
@@ -102,41 +103,40 @@ class KMeans(CentreModel):
     ----------
     init : {"k-means++", "k-means||", "random"}, callable or array-like of shape (n_clusters, n_features), \
 default="k-means++"
-        Where to begin. "k-means++" draws rows one by one, far from each other; "k-means||" draws them in a few
-        passes, for files and clusters; "random" draws rows; a callable is given (X, n_clusters, random_state).
+        Initial centres. "k-means++" draws rows one by one, far from each other; "k-means||" draws them in a few
+        passes, for files and clusters; "random" draws rows; a callable is called with (X, n_clusters, random_state).
     n_init : "auto" or int, default="auto"
-        How often to begin anew, keeping the best; "auto" is 10 for "random" and callables, else 1.
+        Number of runs, of which the best is kept; "auto" is 10 for "random" and callables, else 1.
     max_iter : int, default=300
-        Most passes of one run.
+        Maximum number of passes per run.
     tol : float, default=1e-4
-        A run stops when the squared steps of the centres add up to at most this share of the mean variance of the
-        columns.
+        Tolerance for the sum of squared steps of the centres, relative to the mean variance of the columns.
     copy_x : bool, default=True
-        For compatibility; the rows are never changed.
+        Ignored; X is never overwritten.
     algorithm : {"lloyd", "elkan"}, default="lloyd"
-        How many bounds on distances are kept of each row in memory: one per ten centres, or ("elkan") one per centre.
-        The result is the same.
+        Number of distance bounds stored per row in memory: one per ten centres ("lloyd"), or one per centre ("elkan").
+        It does not affect the result.
     max_time : float, optional
-        Seconds after which a fit stops with the best centres so far.
+        Time limit in seconds, after which the best centres so far are kept.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
     labels_ : ndarray of shape (n_samples,), int32
-        The nearest centre of each row; of files too, at four bytes per row.
+        The nearest centre of each row; also for files, at four bytes per row.
     inertia_ : float
         The weighted sum of squared distances of the rows to their nearest centres.
     n_iter_ : int
-        Passes of the best run.
+        Number of passes of the best run.
     converged_ : bool
-        Whether it ended before `max_iter`: by labels that did not change, or by `tol`.
+        Whether it stopped before `max_iter`, because labels did not change or by `tol`.
     trace_ : tuple of float
-        The inertia of each of them: it never rises.
+        Inertia in each pass, which never increases.
     certificate_ : KMeansCertificate
-        The inertia, and how far it is at most above the least: `verify(X)` recomputes both. For more than 128
-        columns the bound is left to `verify`, since it would take longer than the fit.
+        The inertia and a bound on its suboptimality; `verify(X)` recomputes both. For more than 128 columns the bound
+        is computed by `verify` only, since it would take longer than the fit.
     selection_ : dict
-        Of a model that `select` gave: inertia and silhouette of each number of clusters.
+        Inertia and silhouette for each number of clusters, for models returned by `select`.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -187,14 +187,14 @@ default="k-means++"
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
-        """Find the centres.
+        """Compute the centres.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
         y : ignored
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-            Weights; a weight of 3 counts as the row three times.
+            Sample weights; a weight of 3 is equivalent to repeating the row three times.
 
         Returns
         -------
@@ -228,15 +228,15 @@ default="k-means++"
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
         n_clusters : iterable of int, default=range(2, 11)
-            The numbers to try.
+            Numbers of clusters to try.
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
         criterion : {"silhouette", "elbow"}, default="silhouette"
-            The largest mean silhouette of a sample, or the elbow of the inertia.
+            Select the largest mean silhouette of a sample, or the elbow of the inertia.
 
         Returns
         -------
         KMeans
-            A new one, fitted; its `selection_` has inertia and silhouette of each number of clusters.
+            A new fitted model; its `selection_` has inertia and silhouette for each number of clusters.
         """
         if not is_choice(criterion, ("silhouette", "elbow")):
             raise ParameterError(f"criterion must be 'silhouette' or 'elbow'; got {criterion!r}.")
@@ -244,7 +244,7 @@ default="k-means++"
             int(k): clone(self).set_params(n_clusters=int(k)).fit(X, sample_weight=sample_weight) for k in n_clusters
         }
         if not models:
-            raise ParameterError("n_clusters contains no number of clusters to try: pass for example range(2, 11).")
+            raise ParameterError("n_clusters is empty: pass the numbers of clusters to try, for example range(2, 11).")
         table = {k: (model.inertia_, model.silhouette(X, sample_weight)) for k, model in models.items()}
         by_silhouette = max(table, key=lambda k: (table[k][1], -k))
         chosen = elbow({k: J for k, (J, _) in table.items()}) if criterion == "elbow" else by_silhouette
@@ -284,9 +284,9 @@ default="k-means++"
 
 
 def compile_kernels(run: Run, n_clusters: int) -> None:
-    """Compile the largest kernel first, unless it is; meanwhile a second process compiles the others.
+    """Compile the largest kernel, if needed, while a second process compiles the others.
 
-    Few rows do not need it.
+    Not needed for few rows.
     """
     source = run.source
     if source.is_sparse or run.is_remote or are_few(source.n_rows, n_clusters, source.n_features):
@@ -299,7 +299,7 @@ def compile_kernels(run: Run, n_clusters: int) -> None:
 
 
 def widen_chunks(run: Run) -> None:
-    """Take more rows of many columns at a time: a call per chunk takes as long as some hundred rows."""
+    """Use larger chunks of narrow rows: a call per chunk takes as long as some hundred rows."""
     source = run.source
     if source.is_sparse or run.engine.chunk_rows is not None:
         return
@@ -310,7 +310,7 @@ def widen_chunks(run: Run) -> None:
 
 
 def rows_in_order(run: Run, *, scattered: bool = False, passes: int = 1) -> None:
-    """Keep rows that are in memory in C order, and those of files decoded: there are many passes."""
+    """Convert rows in memory to C order, and cache decoded rows of files, for many passes."""
     source = run.source
     if not isinstance(source, MemorySource):
         run.keep_rows(scattered=scattered, passes=passes)
@@ -327,7 +327,7 @@ def rows_in_order(run: Run, *, scattered: bool = False, passes: int = 1) -> None
 
 @np.errstate(over="ignore", invalid="ignore")
 def spread_of(run: Run) -> Spread:
-    """Origin and variance of the rows, and, where there are few columns, the lower bound on the inertia."""
+    """Return origin and variance of the rows, and, for few columns, the lower bound on the inertia."""
     origin, d = run.origin(), run.source.n_features
     if d <= _SPECTRAL_COLUMNS:
         scatter = run.sum(Scatter, origin, "spread")
@@ -345,7 +345,7 @@ def spread_of(run: Run) -> Spread:
 
 
 def check_centres(model: Any, run: Run) -> None:
-    """Refuse more clusters than rows, and centres of another shape."""
+    """Raise for more clusters than rows, and for centres of the wrong shape."""
     n, k = run.source.n_rows, model.n_clusters
     if n < k:
         raise DataError(f"n_samples={n} should be >= n_clusters={k}: use fewer clusters.")
@@ -367,7 +367,7 @@ def _given_centres(init: Any) -> Array:
 
 
 def starts_of(model: Any, many: int = 10) -> int:
-    """Return the number of starts; "auto" is `many` where the first centres are drawn at random."""
+    """Return the number of starts; "auto" is `many` if the initial centres are drawn at random."""
     given = not isinstance(model.init, str) and not callable(model.init)
     if given:
         if model.n_init != "auto" and model.n_init != 1:
@@ -399,7 +399,7 @@ def initial_centres(model: Any, run: Run, seed: int, origin: Array) -> Array:
     else:
         values = _given_centres(init)
     if not np.isfinite(values).all():
-        raise DataError("Some of the initial centers are NaN or infinite; give finite ones.")
+        raise DataError("Some of the initial centers are NaN or infinite; pass finite ones.")
     return values
 
 

@@ -4,15 +4,15 @@ The squared distance of a row to a centre is always
 
     D(x, c) = sum over j of (x_j - c_j)^2                                                                          (1)
 
-in double precision, computed by one compiled loop, so it has the same bits whatever chunk, container or thread the row
-is in; its relative error is below (d + 4) 2^-53. A row belongs to the centre with the smallest D, of several to the
-first. Everything else is a filter that leaves out centres which cannot be that one:
+in double precision, computed by one compiled loop, so its bits do not depend on chunks, storage or threads; its
+relative error is below (d + 4) 2^-53. A row is assigned to the centre with the smallest D, with ties going to the
+first. Everything else is a filter that excludes centres which cannot be the nearest:
 
     scores     |c|^2 / 2 - x'c in single precision, from one product of matrices; centres within twice the bound on its
                rounding error of the best score are compared by (1)
-    bounds     lower bounds on the distance to the other centres, one per group of centres, which every pass lowers
-               by the furthest step of a centre of the group; rows with bounds above the distance to their own centre
-               keep it
+    bounds     lower bounds on the distance to the other centres, one per group of centres, which every pass reduces
+               by the largest step of a centre of the group; rows with bounds above the distance to their own centre
+               keep their label
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ __all__ = [
     "warmup",
 ]
 
-TILE = 128  # rows
-# These cover the rounding of a bound in single precision.
+TILE = 128  # rows per tile
+# Margins for the rounding of bounds in single precision.
 _SHRINK = np.float32(1.0 - 2.0**-21)
 _GROW = np.float32(1.0 + 2.0**-21)
 
@@ -89,9 +89,9 @@ def _two_nearest(x: Any, C: Any, order: Any) -> tuple[int, float, float]:
 
 @non_allocating_kernel
 def assign_few_rows(X: Any, C: Any, order: Any, labels: Any, own: Any) -> int:
-    """Assign rows to their nearest centres by all distances (1), without a filter; returns how many moved.
+    """Assign rows to their nearest centres by all distances (1), without filters; return the number of changed labels.
 
-    order : the numbers of the centres outside of the kernels: of several nearest centres the first counts
+    order : the user's numbers of the centres; ties go to the smallest
     labels, own : receive the centres of the rows, and D to them
     """
     moved = 0
@@ -131,7 +131,7 @@ def _assign_bounded(X: Any, C: Any, order: Any, labels: Any, bounds: Any, moves:
 
 @internal_summing_kernel
 def _write_scored(x: Any, origin: Any, out: Any) -> float:
-    """Write a row less the origin, then the constant 1, in single precision; returns its length."""
+    """Write a row minus the origin, then the constant 1, in single precision; return its norm."""
     d, s = len(origin), 0.0
     for j in range(d):
         t = x[j] - origin[j]
@@ -143,15 +143,14 @@ def _write_scored(x: Any, origin: Any, out: Any) -> float:
 
 @non_allocating_kernel
 def open_rows(X: Any, C: Any, origin: Any, bounds: Any, state: Any, out: Any) -> int:
-    """Find the rows that have to be compared with all centres, and write them down for that; returns how many.
+    """List the rows that must be compared with all centres, and write them for scoring; return their number.
 
-    bounds : (apart, steps, moves): half the distance of each centre to the nearest other one; how far the centres of
-        each group have moved at most, by which the lower bounds are lowered; how far each centre has moved. A row that
-        is nearer to its own centre than half of the former, or than its lower bounds, keeps it. Without steps all rows
-        are compared.
+        bounds : (apart, steps, moves): half the distance of each centre to the nearest other one; the largest step of
+        the centres of each group, by which the lower bounds are reduced; the step of each centre. A row that is nearer
+        to its own centre than `apart`, or than its lower bounds, keeps its label. Without steps all rows are compared.
     state : (labels, lower bounds, upper bounds) of the rows
     out : (own, listed, block, lengths): receives D of rows to be compared to their own centre (NaN without steps);
-        these rows; the same less the origin in single precision, with a constant 1; their lengths
+        the numbers of these rows; the rows minus the origin in single precision, with a constant 1; their norms
     """
     apart, steps, moves = bounds
     labels, lower, upper = state
@@ -181,7 +180,7 @@ def open_rows(X: Any, C: Any, origin: Any, bounds: Any, state: Any, out: Any) ->
 
 @internal_kernel
 def _transpose(block: Any, first: int, n: int, tile: Any) -> None:
-    """Write some rows of a block side by side, as columns."""
+    """Transpose some rows of a block."""
     d = np.uint64(block.shape[1] - 1)
     for r in range(np.uint64(n)):
         row = block[np.uint64(first) + r]
@@ -191,7 +190,7 @@ def _transpose(block: Any, first: int, n: int, tile: Any) -> None:
 
 @internal_kernel
 def _copy_scores(products: Any, first: int, last: int, scores: Any) -> None:
-    """Write the scores of some rows. (Assigning a slice would compile Numba's message for shapes that differ.)"""
+    """Copy the scores of some rows. (Assigning a slice would also compile Numba's error for unequal shapes.)"""
     for j in range(len(products)):
         for t in range(first, last):
             scores[j, t - first] = products[j, t]
@@ -220,8 +219,7 @@ def _score(c: Any, e: Any, tile: Any, out: Any, other: Any) -> None:
         j += 1
 
 
-# (Results go to other arrays than those they come from: a store that may leave a value as it is becomes a branch, and
-# is not vectorised.)
+# (Results are written to other arrays than the inputs: a conditional store becomes a branch, which is not vectorised.)
 @internal_kernel
 def _lower(scores: Any, low: Any, out: Any) -> None:
     """Write the lower of two scores of each row."""
@@ -232,7 +230,7 @@ def _lower(scores: Any, low: Any, out: Any) -> None:
 
 @internal_kernel
 def _second(scores: Any, low: Any, second: Any, out: Any) -> None:
-    """Write the second lowest of scores of which the lowest two so far are given."""
+    """Write the second lowest scores, given the lowest two so far."""
     for r in range(len(scores)):
         v, m, a = scores[r], low[r], second[r]
         h = m if v < m else v
@@ -256,7 +254,7 @@ def _lowest_scores(scores: Any, ends: Any, lowest: Any, chosen: Any) -> None:
     """
     last = len(ends) - 1
     for g in range(last):
-        # From one of two places to the other, such that the last results are in that of the group.
+        # Alternate between two buffers, such that the last results are in that of the group.
         p, q = (g, last) if (ends[g + 1] - ends[g]) % 2 == 0 else (last, g)
         low, second, likely = lowest[0, p], lowest[1, p], chosen[p]
         next_low, next_second, next_likely = lowest[0, q], lowest[1, q], chosen[q]
@@ -325,10 +323,10 @@ def _bound_tile(low: Any, second: Any, likely: Any, chosen: Any, square: Any, ou
 def assign_rows(
     X: Any, C: Any, groups: Any, rows: Any, scored: Any, lengths: Any, margin: Any, scratch: Any, out: Any
 ) -> int:
-    """Assign some rows to their nearest centres by scores; returns how many moved.
+    """Assign some rows to their nearest centres by scores; return the number of changed labels.
 
-    groups : (ends, order): the centres of group g are those from ends[g] up to ends[g + 1]; of several nearest centres
-        the first in `order` counts, which holds the numbers of the centres outside of the kernels.
+        groups : (ends, order): the centres of group g are those from ends[g] up to ends[g + 1]; `order` contains the
+        user's numbers of the centres, and ties go to the smallest.
     rows : which rows of X are assigned.
     scored : (centres, block, scores): (-c, |c|^2 / 2) and (x, 1) about an origin in single precision; and their
         products, of shape (k, n), or empty to compute them here.
@@ -348,7 +346,7 @@ def assign_rows(
             _copy_scores(products, t, u, scores)
         else:
             _transpose(block, t, u - t, tile)
-            for j in range(0, len(centres), 2):  # (an odd last one is scored twice, and that copy is not read)
+            for j in range(0, len(centres), 2):  # (an odd last one is scored twice, and the copy is ignored)
                 k = j + 1 if j + 1 < len(centres) else j
                 _score(centres[j], centres[k], tile, scores[j], scores[j + 1])
         _lowest_scores(scores, groups[0], lowest, likely)
@@ -362,7 +360,7 @@ def assign_rows(
 def _assign_tile(
     X: Any, C: Any, order: Any, rows: Any, scores: Any, lengths: Any, margin: Any, found: Any, out: Any
 ) -> int:
-    """Assign the rows of a tile, given the best scores; returns how many moved."""
+    """Assign the rows of a tile, given the best scores; return the number of changed labels."""
     labels, own, lower = out
     lowest, likely, best, chosen = found
     moved, square = 0, best[2]
@@ -379,7 +377,7 @@ def _assign_tile(
         if a != before:
             labels[i] = a
             moved += 1
-        # (The rounding to single precision is covered here, that of the sum by the factor of the bound.)
+        # (This covers the rounding to single precision; the factor of the bound covers that of the sum.)
         square[r] = np.float32(lengths[r] * lengths[r] * (1.0 - 2.0**-22) - 2.0 * wrong * (1.0 + 2.0**-22))
     for g in range(lower.shape[1]):
         _bound_tile(lowest[0, g], lowest[1, g], likely[g], chosen[0], square, best[3])
@@ -394,9 +392,9 @@ def _assign_tile(
 # Sums may be reassociated: the order is fixed when the kernel is compiled.
 @summing_kernel
 def add_rows(X: Any, C: Any, weights: Any, labels: Any, upper: Any, total: Any, weight: Any) -> float:
-    """Add w (x - c) and w of every row to the sums of its cluster; returns the sum of w D.
+    """Add w (x - c) and w of every row to the sums of its cluster; return the sum of w D.
 
-    upper : receives upper bounds on the distances of the rows to their centres, or has no elements
+    upper : receives upper bounds on the distances of the rows to their centres, or is empty
     """
     inertia, weighted, bounded, d = 0.0, len(weights) > 0, len(upper) > 0, np.uint64(X.shape[1])
     for i in range(np.uint64(len(X))):
@@ -415,7 +413,7 @@ def add_rows(X: Any, C: Any, weights: Any, labels: Any, upper: Any, total: Any, 
 
 @internal_summing_kernel
 def _add_row(x: Any, c: Any, w: float, total: Any) -> float:
-    """Add w (x - c) to the sum of a cluster; returns D of the row and its centre."""
+    """Add w (x - c) to the sum of a cluster; return D of the row and its centre."""
     D = 0.0
     for j in range(len(c)):
         t = x[j] - c[j]
@@ -445,16 +443,16 @@ def add_few_rows(X: Any, C: Any, weights: Any, labels: Any, own: Any, total: Any
 
 @non_allocating_kernel
 def few_passes(X: Any, centres: Any, weights: Any, labels: Any, bounds: Any, sums: Any, inertias: Any) -> int:
-    """Run Lloyd's algorithm on few rows, for at most as many passes as `inertias` has room for; returns how many.
+    """Run Lloyd's algorithm on few rows, for at most `len(inertias)` passes; return their number.
 
     A pass in which no label changes, a cluster is empty or sums are not finite is left to the caller. In the latter two
-    cases labels are set to -1, so that the caller's pass counts all rows as moved.
+    cases labels are set to -1, so that the caller's pass counts all rows as changed.
 
-    centres : (values, values before the last pass, the numbers of the centres outside); the first two are replaced
-    labels : of the rows, replaced
-    bounds : scratch of two values per row (`_assign_bounded`)
-    sums : (total, weight, moves, step): as for `add_few_rows`; scratch, one value more than centres; the sum of squared
-        steps of the centres at which passes end, and that of the last pass
+    centres : (values, values before the last pass, the user's numbers of the centres); the first two are replaced
+    labels : labels of the rows; replaced
+    bounds : scratch memory of two values per row (`_assign_bounded`)
+    sums : (total, weight, moves, step): as for `add_few_rows`; scratch memory, one value more than centres; the sum of
+        squared steps of the centres at which passes end, and that of the last pass
     """
     C, before, order = centres
     total, weight, moves, step = sums
@@ -492,7 +490,7 @@ def few_passes(X: Any, centres: Any, weights: Any, labels: Any, bounds: Any, sum
 
 
 def compile_assignment(dtype: Any = np.float64) -> None:
-    """Compile the kernel that takes longest, and which every fit needs after it has found its first centres."""
+    """Compile the kernel that takes longest, which every fit needs after the initial centres."""
     C, labels, rows = np.zeros((2, 1)), np.zeros(1, np.int32), np.zeros(1, np.int64)
     own, bounds, order, ends = np.zeros(2)[:1], np.zeros((1, 1), np.float32), np.arange(2), np.array([0, 2])
     scores, lowest, places = np.zeros((4, TILE), "f4"), np.zeros((2, 2, TILE), "f4"), np.zeros((2, TILE), np.int32)

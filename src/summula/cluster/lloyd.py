@@ -1,10 +1,10 @@
 """Lloyd's algorithm: assign rows to their nearest centres, move centres to the means of their rows, repeat.
 
-The inertia J = sum of w_i D(x_i, c_{a_i}) falls with every pass, and there are finitely many assignments, so the
-algorithm ends at labels that do not change any more. Before that it stops when the squared steps of the centres
-add up to less than a tolerance.
+The inertia J = sum of w_i D(x_i, c_{a_i}) decreases with every pass, and there are finitely many assignments, so the
+labels eventually do not change. The algorithm stops earlier if the sum of squared steps of the centres is below a
+tolerance.
 
-A cluster without rows takes the row furthest from its centre out of that row's cluster, as in scikit-learn.
+An empty cluster is assigned the row that is furthest from its centre, as in scikit-learn.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ Array = NDArray[Any]
 
 _GROUP = 10  # centres per bound
 _MOST_GROUPS = 64
-_STRETCH = 2**17  # labels that are renumbered at a time
+_STRETCH = 2**17  # labels renumbered per block
 _TOGETHER = 32  # passes over few rows in one call: a few milliseconds
 
 
 class Stopping(NamedTuple):
-    """When to stop: a maximum number of passes, and a tolerance for the sum of squared steps of the centres."""
+    """Stopping rule: a maximum number of passes, and a tolerance for the sum of squared steps of the centres."""
 
     max_iter: int
     tolerance: float
@@ -57,13 +57,13 @@ class Clustering(NamedTuple):
     ----------
     centres : ndarray of shape (k, d)
     labels : ndarray of shape (n,), int32, or None
-        None where rows are elsewhere.
+        None if rows are not in this process.
     inertia : float
     n_iter : int
     trace : tuple of float
-        The inertia of each pass; the last is that of the centres.
+        Inertia of each pass; the last is that of the centres.
     step : float
-        The sum of squared steps of the centres in the last pass; 0 when labels did not change.
+        Sum of squared steps of the centres in the last pass; 0 if labels did not change.
     converged : bool
     """
 
@@ -77,7 +77,7 @@ class Clustering(NamedTuple):
 
 
 def centre_groups(centres: Array, count: int) -> tuple[Array, Array]:
-    """Centres that are close together in about `count` groups: their order, and where each group ends."""
+    """Group nearby centres into about `count` groups; return their order, and where each group ends."""
     k = len(centres)
     if count >= k or count <= 1:
         return np.arange(k), np.arange(k + 1) if count >= k else np.array([0, k])
@@ -95,7 +95,7 @@ def centre_groups(centres: Array, count: int) -> tuple[Array, Array]:
 
 
 def _squares(A: Array, B: Array) -> Array:
-    """Squared distances of all rows of A to all rows of B."""
+    """Return the squared distances of all rows of A to all rows of B."""
     return np.asarray(((A[:, None, :] - B[None, :, :]) ** 2).sum(axis=2))
 
 
@@ -116,10 +116,10 @@ def lloyd(
     start : ndarray of shape (k, d)
     stopping : Stopping
     origin : ndarray of shape (d,)
-        Near the mean of the rows.
+        A point near the mean of the rows.
     bounds : {"auto", "groups", "centres", "none"}
-        How many bounds on distances each row in memory has: one per group of about ten centres, one per centre, none.
-        It affects only the time. "auto" is "groups".
+        Distance bounds stored per row in memory: one per group of about ten centres, one per centre, or none. Affects
+        speed only. "auto" is "groups".
     after_pass : callable, optional
         Called with the clustering at the beginning of every pass.
     """
@@ -157,7 +157,7 @@ def lloyd(
 
 
 class _Passes(NamedTuple):
-    """Several passes: the centres before and after the last one, the inertia of each, the last step."""
+    """Result of several passes: centres before and after the last one, the inertia of each, the last step."""
 
     before: Centres
     now: Centres
@@ -166,9 +166,9 @@ class _Passes(NamedTuple):
 
 
 def _several_passes(run: Run, now: Centres, state: RowState | None, stopping: Stopping, done: int) -> _Passes | None:
-    """Run up to `_TOGETHER` passes in one call, where rows are so few that calls take longer than passes.
+    """Run up to `_TOGETHER` passes in one call, for so few rows that calls take longer than passes.
 
-    None where they are not, or where the next pass has to be looked at. The results are the same to the bit.
+    None for more rows, or if the next pass needs special handling. The results have the same bits.
     """
     source = run.source
     k, d = now.values.shape
@@ -191,18 +191,18 @@ def _several_passes(run: Run, now: Centres, state: RowState | None, stopping: St
 
 
 def _squared_step(before: Centres, after: Centres) -> float:
-    """Return the sum of squared steps of the centres, added up one by one, as `few_passes` does."""
+    """Return the sum of squared steps of the centres, added one by one, as in `few_passes`."""
     return float(np.cumsum((after.outside - before.outside).ravel() ** 2)[-1])
 
 
 def _outside(centres: Centres, state: RowState | None) -> Array | None:
-    """A copy of the labels of the rows of this process, in the user's order of the centres."""
+    """Return a copy of the labels of the rows of this process, in the user's order of the centres."""
     if state is None:
         return None
     labels, order = state.labels.copy(), centres.order.astype(np.int32)
     if centres.are_in_order or (order[1:] > order[:-1]).all():
         return labels
-    for start in range(0, len(labels), _STRETCH):  # (NumPy widens the labels it takes by to eight bytes)
+    for start in range(0, len(labels), _STRETCH):  # (NumPy converts index arrays to eight bytes)
         some = labels[start : start + _STRETCH]
         some[:] = np.take(order, some, mode="clip")
     return labels
@@ -227,19 +227,17 @@ def _pass(run: Run, centres: Centres, state: RowState | None, before: Centres | 
     sums = run.sum(ClusterSums, params, by_chunk=True)
     if not np.isfinite(sums.inertia):
         run.raise_if_not_finite()
-        raise DataError(
-            "Squared distances between rows exceed the largest float64; divide the columns by a constant first."
-        )
+        raise DataError("Squared distances between rows overflow float64; divide the columns by a constant first.")
     return sums
 
 
 def _rounded(centres: Array, dtype: Any) -> Array:
-    """Centres that the precision of the rows can hold, as float64."""
+    """Return the centres rounded to the precision of the rows, as float64."""
     return np.asarray(centres, dtype).astype(np.float64)
 
 
 def _moved(run: Run, now: Centres, sums: ClusterSums, dtype: Any) -> Centres:
-    """The means of the clusters."""
+    """Return the means of the clusters."""
     weight, total, C = sums.weight, sums.total, now.values
     empty = np.flatnonzero(weight <= 0)
     new = C + total / np.where(weight > 0, weight, 1.0)[:, None]
@@ -249,24 +247,24 @@ def _moved(run: Run, now: Centres, sums: ClusterSums, dtype: Any) -> Centres:
 
 
 def _relocated(run: Run, now: Centres, sums: ClusterSums, empty: Array) -> Array:
-    """The means, where clusters without rows have been given the rows furthest from their centres."""
+    """Return the means after assigning to empty clusters the rows furthest from their centres."""
     far = run.sum(Furthest, (now, len(empty)), "empty clusters", by_chunk=True)
     weight, total = sums.weight.copy(), sums.total.copy()
     C, x = now.values.copy(), far.x
     for a, D, label, w, row in zip(empty, far.square, far.label, far.weight, x, strict=False):
-        if D <= 0:  # fewer different rows than clusters
+        if D <= 0:  # fewer distinct rows than clusters
             break
         weight[label] -= w
         total[label] -= w * (row - now.values[label])
         C[a], weight[a], total[a] = row, w, 0.0
     new = C + total / np.where(weight > 0, weight, 1.0)[:, None]
     rest = weight <= 0
-    # As in scikit-learn: a cluster that stays empty goes where the largest one is.
+    # As in scikit-learn, a cluster that remains empty is moved to the largest one.
     new[rest] = new[int(now.order.argsort()[np.argmax(now.in_order(weight))])]
     return np.asarray(new)
 
 
-# ----------------------------------------------------------------------------------- what else is computed of all rows
+# ---------------------------------------------------------------------------------------------- other statistics
 
 
 def _concatenate(a: Any, b: Any) -> Any:
@@ -275,7 +273,7 @@ def _concatenate(a: Any, b: Any) -> Any:
 
 @dataclass(frozen=True)
 class Furthest(Sum):
-    """The rows furthest from their centres, furthest first, of equally far ones the first: at most `most`."""
+    """The rows furthest from their centres, at most `most`, in decreasing order with ties by row number."""
 
     most: int = field(metadata=merged_by(max))
     square: Array = field(metadata=merged_by(_concatenate))
@@ -285,7 +283,7 @@ class Furthest(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[Centres, int]) -> Self:
-        """Return the furthest rows of one chunk; rows of weight 0 do not count."""
+        """Return the furthest rows of one chunk; rows of weight 0 are ignored."""
         centres, most = params
         labels, own = _nearest(chunk, centres)
         w = chunk.weights
@@ -294,7 +292,7 @@ class Furthest(Sum):
         return cls(most, own[rows], labels[rows], w[rows], chunk.take(rows).dense() if len(rows) else _none(chunk))
 
     def merge(self, other: Self) -> Self:
-        """The furthest of both."""
+        """Return the furthest rows of both."""
         both = super().merge(other)
         kept = np.argsort(-both.square, kind="stable")[: both.most]
         return type(self)(both.most, both.square[kept], both.label[kept], both.weight[kept], both.x[kept])
@@ -305,7 +303,7 @@ def _none(chunk: Chunk) -> Array:
 
 
 def _nearest(chunk: Chunk, centres: Centres) -> tuple[Array, Array]:
-    """The nearest centre of each row, in the order of the groups, and D."""
+    """Return the nearest centre of each row, in the order of the groups, and D."""
     state, own = RowState.blank(len(chunk), 0), np.empty(len(chunk))
     assign(chunk_rows(chunk), centres, state, own)
     return state.labels, own
@@ -324,6 +322,6 @@ class Labels(Sum):
 
 
 def labels_of(run: Run, centres: Array, origin: Array) -> Array:
-    """The label of every row, in one pass."""
+    """Return the label of every row, in one pass."""
     found = run.sum(Labels, Centres.of(centres, origin), "labels")
     return np.concatenate(found.labels)

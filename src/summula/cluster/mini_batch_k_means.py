@@ -1,14 +1,14 @@
-"""k-means on small batches of rows: centres move a little with each of them.
+"""Mini-batch k-means: centres are updated after each small batch of rows.
 
-With the weight v_a of all rows that centre a has had so far, a batch whose rows are nearest to centre a with the weight
-W_a and the sum T_a of w (x - c_a) (`passes`) moves it by
+With the weight v_a of all rows assigned to centre a so far, and the weight W_a and the sum T_a of w (x - c_a) of the
+rows of a batch that are nearest to it (`passes`), the update is
 
     v_a <- v_a + W_a,        c_a <- c_a + T_a / v_a                                                                 (1)
 
-so a centre is the mean of all rows that were nearest to it when they came (Sculley 2010, Web-scale k-means clustering).
+so a centre is the mean of all rows that were nearest to it when processed (Sculley 2010, Web-scale k-means clustering).
 
-A batch is made of sixteen stretches of consecutive rows. In every epoch all stretches come in a new random order, which
-depends on the seed and the number of rows alone: arrays, files and collections are seen in the same order.
+A batch consists of sixteen runs of consecutive rows. In every epoch the runs are shuffled; the order depends only on
+the seed and the number of rows, so it is the same for arrays, files and collections.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = ["MiniBatchKMeans"]
 
 Array = NDArray[Any]
 
-_STRETCHES = 16  # of a batch
+_STRETCHES = 16  # runs of consecutive rows per batch
 _SAMPLE, _EPOCH, _REASSIGN = range(3)  # streams of random numbers
 
 
@@ -66,43 +66,44 @@ _SAMPLE, _EPOCH, _REASSIGN = range(3)  # streams of random numbers
     _streamed=schema.Flag(),
 )
 class MiniBatchKMeans(CentreModel):
-    """k-means clustering by small batches of rows.
+    """Mini-batch k-means clustering.
 
     Parameters
     ----------
     init : {"k-means++", "k-means||", "random"}, callable or array-like of shape (n_clusters, n_features), \
 default="k-means++"
-        Where to begin, as in `KMeans`; drawn from `init_size` rows.
+        Initial centres, as in `KMeans`; drawn from `init_size` rows.
     max_iter : int, default=100
-        Most epochs, passes over the rows.
+        Maximum number of epochs (passes over the rows).
     batch_size : int, default=1024
-        Rows of a batch.
+        Number of rows per batch.
     compute_labels : bool, default=True
         Whether to compute `labels_` and `inertia_` of all rows at the end.
     tol : float, default=0.0
-        Stop when the smoothed squared steps of the centres fall below this share of the mean variance of the columns.
+        Tolerance for the smoothed squared steps of the centres, relative to the mean variance of the columns.
     max_no_improvement : int or None, default=10
         Number of consecutive batches without an improvement of the smoothed inertia after which to stop.
     init_size : int, optional
-        Rows that the first centres are drawn from; three batches by default, and at least three per cluster.
+        Number of rows from which the initial centres are drawn; by default three batches, and at least three rows per
+        cluster.
     n_init : "auto" or int, default="auto"
-        How many first centres are drawn, of which those with the smallest inertia of the sample are kept; "auto" is 3
-        for "random" and callables, else 1.
+        Number of initialisations, of which the one with the smallest inertia on the sample is used; "auto" is 3 for
+        "random" and callables, else 1.
     reassignment_ratio : float, default=0.01
-        Centres with less than this share of the weight of the heaviest are moved to random rows now and then.
+        Centres with less than this fraction of the weight of the heaviest are occasionally moved to random rows.
     max_time : float, optional
-        Seconds after which a fit stops with the centres it has.
+        Time limit in seconds, after which the current centres are kept.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
     labels_ : ndarray of shape (n_samples,), int32
     inertia_ : float
-        Both with `compute_labels`; a fit that Ctrl-C ended before has neither.
+        Both only with `compute_labels`, and not if the fit was interrupted.
     n_iter_ : int
-        Epochs begun.
+        Number of epochs started.
     n_steps_ : int
-        Batches seen.
+        Number of batches processed.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
@@ -159,7 +160,7 @@ default="k-means++"
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MiniBatchKMeans:
-        """Find the centres."""
+        """Compute the centres."""
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
             compile_kernels(run, self.n_clusters)
             rows_in_order(run, scattered=True)
@@ -177,7 +178,7 @@ default="k-means++"
 
     @with_callbacks
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MiniBatchKMeans:
-        """Move the centres by one batch; the first one also draws them.
+        """Update the centres by one batch; the first call also draws the initial centres.
 
         Parameters
         ----------
@@ -192,7 +193,9 @@ default="k-means++"
         first = not hasattr(self, "cluster_centers_")
         with self._fitting(X, None, sample_weight, needs_y=False, reset=first) as run:
             if run.source.streams:
-                raise ParameterError("partial_fit takes rows in memory: fit takes files, and reads them in batches.")
+                raise ParameterError(
+                    "partial_fit needs rows in memory: use fit for files, which reads them in batches."
+                )
             rows_in_order(run)
             origin = spread_of(run).origin
             if first:
@@ -222,14 +225,14 @@ default="k-means++"
         size = self.init_size or max(3 * self.batch_size, 3 * self.n_clusters)
         if size < self.n_clusters:
             message = (
-                f"init_size={size} should be larger than n_clusters={self.n_clusters}; three per cluster are taken."
+                f"init_size={size} should be larger than n_clusters={self.n_clusters}; three rows per cluster are used."
             )
             warn(message, RuntimeWarning)
             size = 3 * self.n_clusters
         return min(size, n)
 
     def _learn(self, run: Run, origin: Array, tolerance: float) -> None:
-        """Go through the batches until the smoothed inertia no longer falls."""
+        """Process batches until the smoothed inertia no longer decreases."""
         n = run.source.n_rows
         share = min(2.0 * self.batch_size / (n + 1), 1.0)
         smooth, step, least, waiting = np.nan, np.nan, np.inf, 0
@@ -237,7 +240,7 @@ default="k-means++"
             self.n_iter_ = epoch + 1
             for batch in _batches(run, self.batch_size, stream_key(self._key, (_EPOCH, epoch))):
                 mean, moved = self._step(batch, origin)
-                if self.n_steps_ == 1:  # the first batch comes right after its centres: it says little
+                if self.n_steps_ == 1:  # the first batch resembles the initial centres
                     continue
                 smooth = mean if np.isnan(smooth) else smooth * (1 - share) + mean * share
                 step = moved if np.isnan(step) else step * (1 - share) + moved * share
@@ -250,13 +253,13 @@ default="k-means++"
                 return
         if self.max_no_improvement is not None or self.tol > 0:
             warn(
-                f"MiniBatchKMeans went through max_iter={self.max_iter} epochs while the inertia of "
+                f"MiniBatchKMeans reached max_iter={self.max_iter} epochs while the inertia of "
                 "batches was still decreasing; increase max_iter.",
                 ConvergenceWarning,
             )
 
     def _step(self, batch: Chunk, origin: Array) -> tuple[float, float]:
-        """Move the centres by equation (1); returns the mean inertia of the batch, and the squared steps."""
+        """Update the centres by (1); return the mean inertia of the batch, and the squared steps."""
         before = np.asarray(self.cluster_centers_, np.float64)
         sums = ClusterSums.map(batch, LloydPass(Centres.of(before, origin)))
         counts = self._counts + sums.weight
@@ -270,7 +273,7 @@ default="k-means++"
         return sums.inertia / max(float(sums.weight.sum()), 1e-300), float(((now - before) ** 2).sum())
 
     def _reassigned(self, batch: Chunk, centres: Array, counts: Array) -> tuple[Array, Array]:
-        """Move centres that have next to no rows to random rows of the batch, as scikit-learn does."""
+        """Move centres with very few rows to random rows of the batch, as in scikit-learn."""
         light = np.flatnonzero(counts < self.reassignment_ratio * counts.max())
         light = light[np.argsort(counts[light], kind="stable")][: len(batch) // 2]
         if not len(light):
@@ -288,13 +291,13 @@ default="k-means++"
 
 
 def _sample(run: Run, size: int, key: int) -> MemorySource:
-    """Some of the rows, in their order."""
+    """Return some of the rows, in order."""
     chosen = choice(key, run.source.n_rows, size)
     return MemorySource.of_chunk(_gathered(run, [(int(a), int(a) + 1) for a in chosen]), run.source)
 
 
 def _batches(run: Run, size: int, key: int) -> Iterator[Chunk]:
-    """The rows of an epoch, batch by batch."""
+    """Yield the rows of an epoch, batch by batch."""
     n = run.source.n_rows
     stretch = max(1, min(size, n) // _STRETCHES)
     order = permutation(key, -(-n // stretch))
@@ -304,7 +307,7 @@ def _batches(run: Run, size: int, key: int) -> Iterator[Chunk]:
 
 
 def _gathered(run: Run, stretches: list[tuple[int, int]]) -> Chunk:
-    """Several stretches of rows as one chunk."""
+    """Return several runs of rows as one chunk."""
     source = run.source
     if isinstance(source, MemorySource):
         rows = np.concatenate([np.arange(a, b) for a, b in stretches])
@@ -324,7 +327,7 @@ def _gathered(run: Run, stretches: list[tuple[int, int]]) -> Chunk:
 
 
 def _read(part: Part) -> tuple[Any, Array | None]:
-    """The rows of a stretch and their weights."""
+    """Return the rows of a run of consecutive rows, and their weights."""
     (chunk,) = part.chunks()
     rows = chunk.X if chunk.is_sparse else chunk.write(np.empty((len(chunk), chunk.n_features), chunk.dtype))
     return rows, chunk.weight

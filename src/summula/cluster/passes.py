@@ -1,17 +1,18 @@
 """One pass of Lloyd's algorithm as a sum over rows.
 
-With rows x_i, weights w_i and centres c_1, ..., c_k, a pass assigns every row to its nearest centre and adds up
+With rows x_i, weights w_i and centres c_1, ..., c_k, a pass assigns every row to its nearest centre and sums
 
     a_i = argmin_a D(x_i, c_a)                                                                                    (1)
     W_a = sum of w_i over a_i = a,       T_a = sum of w_i (x_i - c_a),       J = sum of w_i D(x_i, c_{a_i})         (2)
 
-so that the new centres are c_a + T_a / W_a, the means of the clusters. The sums are about the old centres, which costs
-nothing (the differences are those of D) and keeps all digits of clusters far from 0.
+so that the new centres are c_a + T_a / W_a, the means of the clusters. The sums are about the old centres, which has no
+extra cost (the differences are those of D) and is accurate for clusters far from 0.
 
-Assignments are the same with and without bounds (`k_means_kernels` says why). Rows in memory have bounds on their
-distances to the other centres, kept from pass to pass, which spare most rows the comparison with all centres: one
-bound per row (Hamerly), one per group of about ten centres (Yinyang) or one per centre (Elkan). Rows of files keep
-four bytes each, their labels; rows that are elsewhere keep nothing, and a pass compares with the centres before, too.
+Assignments are the same with and without bounds (see `k_means_kernels`). For rows in memory, bounds on the distances to
+the other centres are maintained between passes, which avoids the comparison with all centres for most rows: one bound
+per row (Hamerly), one per group of about ten centres (Yinyang) or one per centre (Elkan). For rows of files the labels
+are stored, at four bytes each; for rows in other processes nothing is, and a pass also compares with the previous
+centres.
 
 References
 ----------
@@ -46,25 +47,25 @@ __all__ = [
 Array = NDArray[Any]
 
 _NONE, _NO_STEPS = np.empty(0), np.empty(0, np.float32)
-_FEW = 2**18  # rows times centres times columns, up to which all distances take no longer than filters
-_NARROW = 64  # columns up to which scores are computed in the kernel that compares them
-_SCORES = 2**19  # otherwise, products of rows and centres at a time: a block that stays in the cache
+_FEW = 2**18  # rows times centres times columns up to which computing all distances is as fast as filtering
+_NARROW = 64  # number of columns up to which scores are computed in the kernel that compares them
+_SCORES = 2**19  # otherwise, number of products of rows and centres per block, which fits the cache
 
 
 @dataclass(frozen=True)
 class Centres:
-    """Centres as the kernels take them.
+    """Centres in the form used by the kernels.
 
     Attributes
     ----------
     values : ndarray of shape (k, d)
         In the order of the groups.
     order : ndarray of shape (k,)
-        The number of each of them outside.
+        The user's number of each centre.
     ends : ndarray of shape (groups + 1,)
-        Group g has the centres from ends[g] up to ends[g + 1].
+        Group g consists of the centres from ends[g] up to ends[g + 1].
     origin : ndarray of shape (d,)
-        Near the mean of the rows: what the scores are computed about.
+        A point near the mean of the rows, about which scores are computed.
     """
 
     values: Array
@@ -74,18 +75,18 @@ class Centres:
 
     @classmethod
     def of(cls, values: Array, origin: Array, groups: tuple[Array, Array] | None = None) -> Self:
-        """Centres in the user's order; `groups` are (order, ends), without them all centres are one group."""
+        """Return the centres, given in the user's order; `groups` are (order, ends), by default a single group."""
         order, ends = (np.arange(len(values)), np.array([0, len(values)])) if groups is None else groups
         return cls(np.ascontiguousarray(values[order], np.float64), order, ends, origin)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # What comes from another process may be memory that cannot be written to.
+        # Arrays from another process may be read-only.
         names = ("values", "order", "ends", "origin")
         self.__dict__.update({name: writeable(state[name]) for name in names})
 
     @property
     def outside(self) -> Array:
-        """The centres in the user's order."""
+        """Return the centres in the user's order."""
         return self.in_order(self.values)
 
     @functools.cached_property
@@ -95,7 +96,7 @@ class Centres:
 
     @functools.cached_property
     def apart(self) -> Array:
-        """Half the distance of each centre to the nearest other one, or a little less."""
+        """Return half the distance of each centre to the nearest other one, rounded down."""
         from summula.cluster.k_means_kernels import squared_distances
 
         D = np.empty((len(self.values), len(self.values)))
@@ -105,11 +106,11 @@ class Centres:
 
     @property
     def are_in_order(self) -> bool:
-        """Whether the order is the user's: always that of one group."""
+        """Return whether the order is the user's, as for a single group."""
         return len(self.ends) == 2
 
     def in_order(self, values: Array) -> Array:
-        """Values of the centres, in the user's order; not to be written to."""
+        """Return the values of the centres in the user's order; they must not be modified."""
         if self.are_in_order:
             return values
         out = np.empty_like(values)
@@ -139,10 +140,10 @@ class Scoring(NamedTuple):
 
 @dataclass
 class RowState:
-    """State of the rows of this process between passes: labels, and bounds where there are any.
+    """State of the rows of this process between passes: labels, and bounds, if any.
 
-    `moves` are how far the centres have moved since the last pass, at most: those of each group, and each.
-    None before the first one.
+    `moves` are the steps of the centres since the last pass: the maximum of each group, and each one. None before the
+    first pass.
     """
 
     labels: Array
@@ -152,12 +153,12 @@ class RowState:
 
     @classmethod
     def blank(cls, n_rows: int, groups: int) -> Self:
-        """No labels yet."""
+        """Return the initial state, without labels."""
         lower, upper = np.empty((n_rows, groups), np.float32), np.empty(n_rows if groups else 0, np.float32)
         return cls(np.full(n_rows, -1, np.int32), lower, upper)
 
     def advance(self, before: Centres, after: Centres) -> None:
-        """Note how far the centres have moved, where there are bounds."""
+        """Record the steps of the centres, if there are bounds."""
         if not self.lower.shape[1]:
             return
         moves = np.sqrt(np.einsum("kj,kj->k", after.values - before.values, after.values - before.values))
@@ -165,13 +166,13 @@ class RowState:
         self.moves = np.maximum.reduceat(moves, before.ends[:-1]), moves
 
     def rows(self, start: int, stop: int) -> Self:
-        """The state of some rows."""
+        """Return the state of some rows."""
         here = slice(start, stop)
         return type(self)(self.labels[here], self.lower[here], self.upper[here], self.moves)
 
 
 class LloydPass(NamedTuple):
-    """Inputs of a pass: centres, and the previous labels, as a state of the rows or as the centres they come from.
+    """Inputs of a pass: centres, and the previous labels, as a state of the rows or as the previous centres.
 
     `few` is whether all rows together are few (`are_few`).
     """
@@ -192,7 +193,7 @@ class ClusterSums(Sum):
     total : ndarray of shape (k, d)
     inertia : float
     moved : int
-        Rows that have another label than before.
+        Number of rows whose label changed.
     """
 
     weight: Array
@@ -202,7 +203,7 @@ class ClusterSums(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: LloydPass) -> Self:
-        """Assign the rows of a chunk, and add them up."""
+        """Assign the rows of a chunk, and return their sums."""
         centres, state, before, few = params
         k, d = centres.values.shape
         here = RowState.blank(len(chunk), 0) if state is None else state.rows(chunk.start, chunk.stop)
@@ -225,7 +226,7 @@ class ClusterSums(Sum):
 
 
 def _relabelled(X: Any, before: Centres, now: Centres, state: RowState, own: Array) -> int:
-    """Assign rows whose labels before are not kept; returns how many centres before would have given other labels."""
+    """Assign rows whose previous labels are not stored; return the number of labels that differ from them."""
     assign(X, before, state, own)
     last = before.order[state.labels]
     assign(X, now, state, own)
@@ -233,17 +234,17 @@ def _relabelled(X: Any, before: Centres, now: Centres, state: RowState, own: Arr
 
 
 def writeable(values: Array) -> Array:
-    """The same numbers in C order in memory that may be written to: kernels are compiled for no other."""
+    """Return an array as writeable and in C order, as the compiled kernels require."""
     return values if values.flags.c_contiguous and values.flags.writeable else values.copy(order="C")
 
 
 def chunk_weights(chunk: Chunk) -> Array:
-    """The weights of a chunk as kernels take them: empty where there are none."""
+    """Return the weights of a chunk for the kernels: empty if there are none."""
     return np.empty(0) if chunk.weight is None else writeable(np.asarray(chunk.weight, np.float64))
 
 
 def chunk_rows(chunk: Chunk) -> Any:
-    """The rows of a chunk as CSR, or in C order in their own precision; valid until the next call."""
+    """Return the rows of a chunk as CSR, or in C order in their own precision; valid until the next call."""
     X = chunk.rows
     if chunk.is_sparse:
         return X.csr()
@@ -253,22 +254,22 @@ def chunk_rows(chunk: Chunk) -> Any:
 
 
 def are_few(rows: int, centres: int, columns: int) -> bool:
-    """Whether rows are compared with all centres, which needs neither scores nor bounds."""
+    """Return whether to compare rows with all centres, without scores and bounds."""
     return rows * centres * columns <= _FEW
 
 
 def assign(X: Any, centres: Centres, state: RowState, own: Array) -> int:
-    """Write the label (1) of every row, D to its centre, and lower bounds; returns how many labels changed.
+    """Write the label (1) of every row, D to its centre, and lower bounds; return the number of changed labels.
 
     Parameters
     ----------
     X : CSR matrix, or ndarray in C order, of shape (n, d)
     centres : Centres
     state : RowState
-        Of these rows, with the labels before: replaced by the new ones, in the order of the groups. Rows whose bounds
-        leave no other label keep theirs.
+        State of these rows with the previous labels, which are replaced by the new ones, in the order of the groups.
+        Rows whose bounds exclude other labels keep theirs.
     own : ndarray of shape (n,)
-        Receives D of the other rows, which are all rows where there are no bounds.
+        Receives D of the other rows (all rows if there are no bounds).
     """
     if hasattr(X, "indptr"):
         return _assign_sparse(X, centres, state.labels, own)
@@ -293,7 +294,7 @@ def assign(X: Any, centres: Centres, state: RowState, own: Array) -> int:
 
 
 def _compare(X: Array, centres: Centres, rows: Array, block: Array, lengths: Array, out: tuple[Array, ...]) -> int:
-    """Compare some rows with all centres; returns how many labels changed."""
+    """Compare some rows with all centres; return the number of changed labels."""
     from summula.cluster.k_means_kernels import TILE, assign_rows
 
     rows_of_centres, margin = centres.scoring
@@ -314,7 +315,7 @@ def _compare(X: Array, centres: Centres, rows: Array, block: Array, lengths: Arr
 
 
 def _assign_sparse(X: Any, centres: Centres, labels: Array, own: Array) -> int:
-    """The same for sparse rows: D = |x|^2 + (|c|^2 - 2 x'c), and there are no bounds."""
+    """Do the same for sparse rows, with D = |x|^2 + (|c|^2 - 2 x'c) and without bounds."""
     C = centres.outside
     squares = np.asarray(X.multiply(X).sum(axis=1), np.float64).ravel()
     shares = np.einsum("kj,kj->k", C, C) - 2.0 * (X @ C.T)
@@ -328,7 +329,7 @@ def _assign_sparse(X: Any, centres: Centres, labels: Array, own: Array) -> int:
 
 
 def _sparse_sums(X: Any, w: Array, labels: Array, own: Array, C: Array) -> tuple[Array, Array, float]:
-    """Weights, totals about the centres and inertia of sparse rows."""
+    """Return weights, totals about the centres and inertia of sparse rows."""
     from scipy.sparse import csr_array
 
     n = len(labels)

@@ -1,15 +1,15 @@
 """Initial centres of k-means: k-means++, k-means||, random rows, given centres.
 
 k-means++ draws each centre from the rows with probability proportional to w_i D_i, where D_i is the squared distance of
-row i to the nearest centre so far; of a few draws it keeps the one that leaves the smallest potential sum of w_i D_i.
+row i to the nearest centre so far; of a few draws it selects the one with the smallest potential sum of w_i D_i.
 k-means|| draws about 2k rows at once in each of a few rounds, weights them by the rows nearest to them, and runs
-k-means++ on these alone: a handful of passes whatever k is, which suits files and clusters.
+k-means++ on these: a few passes for any k, which suits files and clusters.
 
-Random numbers are functions of the seed and the row, and potentials are added as whole numbers of units,
+Random numbers are functions of the seed and the row, and potentials are summed as integer multiples of a unit,
 
     u_i = floor(w_i D_i / unit),        unit a power of two,                                                       (1)
 
-whose sums do not depend on their order: the same centres are drawn whatever the chunks, the threads and the container.
+whose sums do not depend on their order, so the centres do not depend on chunks, threads or storage.
 
 References
 ----------
@@ -41,25 +41,25 @@ __all__ = ["k_means_parallel", "k_means_plus_plus", "random_rows"]
 Array = NDArray[Any]
 
 _UNITS = 62  # bits of a sum of potentials
-_MOST_UNITS = 1_000  # of a potential of 1, as a power of 2: with weights so small that more would overflow
-_ROUNDS = 5  # of k-means||
+_MOST_UNITS = 1_000  # maximum log2 of the units per potential of 1, which avoids overflow for tiny weights
+_ROUNDS = 5  # rounds of k-means||
 _TRIALS, _FIRST, _SAMPLES, _RANDOM = range(4)  # streams of random numbers
 
 
 class SeedState(NamedTuple):
-    """D to the nearest centre so far, and its number, of every row of this process."""
+    """D to the nearest centre so far, and its number, for every row of this process."""
 
     closest: Array
     nearest: Array
 
     @classmethod
     def blank(cls, n: int) -> SeedState:
-        """No centres yet."""
+        """Return the initial state, without centres."""
         return cls(np.full(n, np.inf), np.full(n, -1, np.int32))
 
 
 class SeedPass(NamedTuple):
-    """Inputs of a pass: all centres, the first of them that rows in memory have not seen, candidates, 1 / unit."""
+    """Inputs of a pass: all centres, index of the first new one for rows in memory, candidates, 1 / unit."""
 
     centres: Array
     first: int
@@ -78,19 +78,19 @@ class ChunkPotential(NamedTuple):
 
 
 def _state_of(chunk: Chunk, given: SeedPass) -> SeedState:
-    """The state of the rows of a chunk, up to date with all centres."""
+    """Return the state of the rows of a chunk, updated for all centres."""
     if given.state is None:
         return SeedState.blank(len(chunk))
     return SeedState(*(values[chunk.start : chunk.stop] for values in given.state))
 
 
 def _scale(n: int, largest: float) -> float:
-    """Return the units per potential such that n potentials of at most `largest` add up to fewer than 2**_UNITS."""
+    """Return the units per potential such that n potentials of at most `largest` sum to fewer than 2**_UNITS."""
     return float(2.0 ** min(_UNITS - 1 - n.bit_length() - int(np.ceil(np.log2(largest))), _MOST_UNITS))
 
 
 def _potential(chunk: Chunk, given: SeedPass) -> tuple[SeedState, ChunkPotential]:
-    """Bring the rows of a chunk up to date, and add up what each candidate would leave."""
+    """Update the rows of a chunk, and sum the potential that each candidate would leave."""
     from summula.cluster.seeding_kernels import reseed
 
     state, units = _state_of(chunk, given), np.zeros(1 + len(given.candidates), np.int64)
@@ -105,7 +105,7 @@ def _potential(chunk: Chunk, given: SeedPass) -> tuple[SeedState, ChunkPotential
 
 
 def _reseed_sparse(chunk: Chunk, given: SeedPass, first: int, state: SeedState, units: Array) -> float:
-    """The same for sparse rows."""
+    """Do the same for sparse rows."""
     X, w = chunk.rows.csr(), chunk.weights
     squares = np.asarray(X.multiply(X).sum(axis=1), np.float64).ravel()[:, None]
 
@@ -129,7 +129,7 @@ def _potentials(given: SeedPass, part: Part) -> list[ChunkPotential]:
 
 
 def _rows_at(given: SeedPass, targets: list[int], part: Part) -> Array:
-    """The rows of a chunk at which its potentials add up to more than each target."""
+    """Return the rows of a chunk at which the cumulative potentials exceed each target."""
     from summula.cluster.seeding_kernels import seed_row
 
     (chunk,) = part.chunks()
@@ -140,7 +140,7 @@ def _rows_at(given: SeedPass, targets: list[int], part: Part) -> Array:
 
 
 def _sums(run: Run, given: SeedPass) -> list[ChunkPotential]:
-    """The potentials of all chunks, in one pass."""
+    """Compute the potentials of all chunks, in one pass."""
     found: list[ChunkPotential] = []
     fn = functools.partial(_potentials, given)
     with closing(_each(run, fn, run.tasks())) as results:
@@ -151,7 +151,7 @@ def _sums(run: Run, given: SeedPass) -> list[ChunkPotential]:
 
 
 def _each(run: Run, fn: Callable[[Part], Any], parts: list[Part]) -> Generator[Any, None, None]:
-    """Yield the value of a function for each part; of few rows here, as threads would take longer to start."""
+    """Yield the value of a function for each part; inline for few rows, as threads would take longer to start."""
     if run.rows_are_few:
         yield from map(fn, parts)
     else:
@@ -159,7 +159,7 @@ def _each(run: Run, fn: Callable[[Part], Any], parts: list[Part]) -> Generator[A
 
 
 def _drawn(run: Run, given: SeedPass, chunks: list[ChunkPotential], column: int, draws: Array) -> Array:
-    """The rows at which the potentials of a column add up to the given shares of their sum."""
+    """Return the rows at which the cumulative potentials of a column reach the given fractions of their sum."""
     ends = np.cumsum([chunk.units[column] for chunk in chunks])
     total, part = int(ends[-1]), run.parts[0]
     targets = [min(int(share * float(total)), total - 1) for share in draws]
@@ -189,7 +189,7 @@ def k_means_plus_plus(run: Run, n_clusters: int, seed: int, n_trials: int | None
     n_clusters : int
     seed : int
     n_trials : int, optional
-        Draws per centre, of which the best is kept; 2 + log(n_clusters) by default.
+        Number of draws per centre, of which the best is used; 2 + log(n_clusters) by default.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def k_means_plus_plus(run: Run, n_clusters: int, seed: int, n_trials: int | None
     for k in range(1, n_clusters):
         key = stream_key(seed, (_TRIALS, k))
         total = sum(int(chunk.units[column]) for chunk in chunks)
-        if total <= 0:  # every row is a centre already
+        if total <= 0:  # every row is already a centre
             return np.vstack([centres, random_rows(run, n_clusters - k, key, distinct=False)])
         given = SeedPass(centres, k - 1, none, scale, state)
         candidates = _drawn(run, given, chunks, column, uniform(key, trials))
@@ -226,13 +226,13 @@ def k_means_plus_plus(run: Run, n_clusters: int, seed: int, n_trials: int | None
 
 @dataclass(frozen=True)
 class Samples(Sum):
-    """Rows drawn independently, in the order of the rows."""
+    """Rows drawn independently, in row order."""
 
     rows: tuple[Array, ...]
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[SeedPass, int, float]) -> Self:
-        """A row is drawn with probability w D times a factor, by its number."""
+        """Draw each row of a chunk with probability w D times a factor, by its number."""
         given, key, factor = params
         state, _ = _potential(chunk, given)
         w = 1.0 if chunk.weight is None else chunk.weight
@@ -243,7 +243,7 @@ class Samples(Sum):
 
 @dataclass(frozen=True)
 class Nearby(Sum):
-    """The weight of the rows nearest to each centre."""
+    """Weight of the rows nearest to each centre."""
 
     near: Array
 
@@ -286,7 +286,7 @@ def k_means_parallel(run: Run, n_clusters: int, seed: int, origin: Array) -> Arr
 
 @dataclass(frozen=True)
 class Earliest(Sum):
-    """The rows whose random times of arrival are the earliest: draws without replacement, by weight."""
+    """The rows with the earliest random arrival times: weighted draws without replacement."""
 
     most: int = field(metadata=merged_by(max))
     times: Array = field(metadata=merged_by(lambda a, b: np.concatenate([a, b])))
@@ -294,7 +294,7 @@ class Earliest(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[int, int]) -> Self:
-        """The time of a row is exponential with rate w; a row of weight 0 never arrives."""
+        """Return the earliest rows of a chunk; times are exponential with rate w, infinite for weight 0."""
         most, key = params
         with np.errstate(divide="ignore"):
             times = -np.log1p(-uniform(key, range(chunk.start, chunk.stop)))
@@ -305,7 +305,7 @@ class Earliest(Sum):
         return cls(most, times[first], x)
 
     def merge(self, other: Self) -> Self:
-        """The earliest of both."""
+        """Return the earliest rows of both."""
         both = super().merge(other)
         kept = np.argsort(both.times, kind="stable")[: both.most]
         return type(self)(both.most, both.times[kept], both.rows[kept])

@@ -1,4 +1,4 @@
-"""The compiled loops of k-means++: distances to new centres, what candidates would leave, the row that is drawn."""
+"""Compiled loops of k-means++: distances to new centres, potentials of candidates, and drawing of rows."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from summula.core.data.layout.blocks import scratch_block
 
 __all__ = ["compile_passes", "reseed", "seed_row", "warmup"]
 
-_NARROW = 32  # columns up to which rows are compared side by side
-_SIDE_BY_SIDE = 64  # rows
+_NARROW = 32  # number of columns up to which rows are transposed for vectorisation
+_SIDE_BY_SIDE = 64  # rows per block
 
 
 @internal_kernel
 def _whole(w: float, D: float, scale: float) -> int:
-    """The potential w D of a row as a whole number of units: sums of these do not depend on their order."""
+    """Return the potential w D of a row as an integer multiple of the unit, whose sums do not depend on the order."""
     return np.int64(w * D * scale)  # type: ignore[return-value]
 
 
 def reseed(X: Any, C: Any, first: int, candidates: Any, weights: Any, scale: float, state: Any, out: Any) -> float:
-    """Move rows to the centres from `first` on where these are nearer, and add up what candidates would leave.
+    """Assign rows to the centres from `first` on if these are nearer, and sum the potentials of candidates.
 
     state : (D to the nearest centre, its number) of each row
     out : receives the sum of w D in units of 1 / scale, first without a candidate, then with each.
@@ -41,7 +41,7 @@ def reseed(X: Any, C: Any, first: int, candidates: Any, weights: Any, scale: flo
 def reseed_narrow_rows(
     X: Any, C: Any, first: int, candidates: Any, weights: Any, scale: float, block: Any, state: Any, out: Any
 ) -> float:
-    """As `reseed`; `block` is scratch for some rows side by side, and their distances."""
+    """As `reseed`; `block` is scratch memory for transposed rows and their distances."""
     largest = 0.0
     for start in range(0, len(X), _SIDE_BY_SIDE):
         stop = start + _SIDE_BY_SIDE if start + _SIDE_BY_SIDE < len(X) else len(X)
@@ -57,7 +57,7 @@ def reseed_narrow_rows(
 def reseed_rows(
     X: Any, C: Any, first: int, candidates: Any, apart: Any, weights: Any, scale: float, state: Any, out: Any
 ) -> float:
-    """The same row by row, for many columns: candidates that cannot be nearer are passed over.
+    """Do the same row by row, for many columns, skipping candidates that cannot be nearer.
 
     apart : D between candidates (rows) and centres (columns): a candidate whose distance to the own centre of a row is
         at least twice that of the row cannot be nearer.
@@ -99,7 +99,7 @@ def _reseed_block(
     state: Any,
     out: Any,
 ) -> float:
-    """The same for some rows that stand side by side, a column of `block` each: the compiler takes several at once."""
+    """Do the same for some transposed rows, one per column of `block`, which is vectorised over rows."""
     closest, nearest = state
     n, E = stop - start, block[len(block) - 1]
     for s in range(first, len(C)):
@@ -127,7 +127,7 @@ def _reseed_block(
 
 @internal_kernel
 def _distances_side_by_side(block: Any, c: Any, n: int, E: Any) -> None:
-    """D of the first n rows of a block, which are its columns, and a centre."""
+    """Return D of the first n rows of a block (its columns) and a centre."""
     for r in range(n):
         E[r] = 0.0
     for j in range(len(c)):
@@ -139,7 +139,7 @@ def _distances_side_by_side(block: Any, c: Any, n: int, E: Any) -> None:
 
 @non_allocating_kernel
 def seed_row(weights: Any, closest: Any, scale: float, target: int) -> int:
-    """Return the first row up to which the potentials, in units of 1 / scale, add up to more than `target`."""
+    """Return the first row at which the cumulative potential, in units of 1 / scale, exceeds `target`."""
     passed, last, weighted = 0, 0, len(weights) > 0
     for i in range(len(closest)):
         units = _whole(weights[i] if weighted else 1.0, closest[i], scale)
@@ -151,7 +151,7 @@ def seed_row(weights: Any, closest: Any, scale: float, target: int) -> int:
 
 
 def compile_passes(dtype: str = "float64") -> None:
-    """Compile what a fit of few columns needs besides `assign_rows`."""
+    """Compile the kernels of a fit with few columns other than `assign_rows`."""
     labels, rows, weights, own = np.zeros(1, np.int32), np.zeros(1, np.int64), np.empty(0), np.zeros(2)[:1]
     X, C, single = np.zeros((1, 1), dtype), np.zeros((2, 1)), np.zeros(2, np.float32)
     bounds, block = np.zeros((1, 1), np.float32), np.zeros((1, 2), np.float32)

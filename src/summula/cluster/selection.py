@@ -1,12 +1,12 @@
 """Number of clusters: the silhouette of a sample of rows, and the elbow of the inertia.
 
-Of a row i in a cluster with others, let a_i be its mean distance to these, and b_i the smallest of its mean distances
+For a row i in a cluster with others, let a_i be its mean distance to these, and b_i the smallest of its mean distances
 to the rows of another cluster. Its silhouette is
 
     s_i = (b_i - a_i) / max(a_i, b_i),        0 for a row alone in its cluster                                      (1)
 
-near 1 well inside a cluster, near 0 between two. The elbow of inertias J_k is the k furthest below the straight
-line from the first to the last of them, both axes scaled to 1.
+which is near 1 well inside a cluster, and near 0 between two. The elbow of inertias J_k is the k furthest below the
+straight line from the first to the last of them, with both axes scaled to 1.
 
 References
 ----------
@@ -29,7 +29,7 @@ _BLOCK = 512  # rows
 
 
 def silhouette_samples(X: Array, labels: Array) -> Array:
-    """The silhouette (1) of every row, from all pairs of rows.
+    """Compute the silhouette (1) of every row, from all pairs of rows.
 
     Parameters
     ----------
@@ -71,12 +71,12 @@ def silhouette_samples(X: Array, labels: Array) -> Array:
 
 
 def elbow(inertias: Mapping[int, float]) -> int:
-    """The number of clusters at which the inertia stops falling fast.
+    """Find the number of clusters at which the decrease of the inertia slows down (the elbow).
 
     Parameters
     ----------
     inertias : mapping of int to float
-        The inertia of each number of clusters.
+        Inertia for each number of clusters.
 
     Returns
     -------

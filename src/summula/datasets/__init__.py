@@ -1,4 +1,4 @@
-"""Small real tables that come with the package."""
+"""Small real data sets included in the package."""
 
 from summula.datasets.longley_table import longley
 from summula.datasets.tables import TABLES, load

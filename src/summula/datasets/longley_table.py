@@ -14,7 +14,7 @@ __all__ = ["longley"]
 
 
 def longley() -> tuple[Any, Any]:
-    """Six yearly series as a pyarrow Table, and employment (thousands) as an array.
+    """Return six yearly series as a pyarrow Table, and employment (thousands) as an array.
 
     Examples
     --------

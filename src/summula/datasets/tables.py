@@ -1,4 +1,4 @@
-"""The tables of the package by name, what they hold, where they come from and under which licence.
+"""The data sets of the package by name, with their contents, sources and licences.
 
 penguins       344 penguins of three species: islands, bills, flippers, mass, sex. Some values are missing. CC0 1.0;
                Gorman, Williams, Fraser (2014), PLoS ONE 9(3), e90081; Palmer Station LTER, by way of palmerpenguins.
@@ -37,12 +37,12 @@ TABLES = {
 
 
 def load(name: str) -> Any:
-    """A small real table as a pyarrow Table, target included.
+    """Load a small real data set as a pyarrow Table, including the target.
 
     Parameters
     ----------
     name : {"penguins", "election", "doctor_visits", "longley"}
-        `summula.datasets.TABLES` says what each is about, its source and its licence.
+        `summula.datasets.TABLES` describes each, with its source and licence.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""Hidden directions of rows: principal components and factor analysis.
+"""Matrix decomposition: principal components and factor analysis.
 
-Each file is one model: `pca`, `factor_analysis`. What they share is in `latent`; the ways to find principal axes are in
-`principal/`, those to fit factors in `factors/`.
+Each file is one model: `pca`, `factor_analysis`. Their base class is in `latent`; the solvers for principal axes are in
+`principal/`, those for factors in `factors/`.
 """
 
 from summula.decomposition.factor_analysis import FactorAnalysis

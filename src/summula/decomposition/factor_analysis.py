@@ -1,10 +1,10 @@
-"""Factor analysis: columns that vary together through a few hidden factors, each with independent noise.
+"""Factor analysis: a few latent factors explain the correlations of columns with independent noise.
 
     x = mu + L'z + e,     z ~ N(0, I_k),     e ~ N(0, Psi),  Psi diagonal                                        (1)
 
-mu is the mean; L and Psi maximise the likelihood, which depends on the rows through their covariance matrix alone: one
-pass sums it, and the rest is Newton's method (`factors/likelihood.py`) or expectation-maximisation
-(`factors/expectation.py`) on a matrix of pairs of columns. A row is transformed to the posterior mean of its factors.
+mu is the mean; L and Psi maximise the likelihood, which depends on the rows only through their covariance matrix. One
+pass computes it, followed by Newton's method (`factors/likelihood.py`) or expectation-maximisation
+(`factors/expectation.py`) on this matrix. A row is transformed to the posterior mean of its factors.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ __all__ = ["FactorAnalysis"]
 Array = NDArray[Any]
 
 _SMALLEST = 1e-12  # noise variance of a constant column, as in scikit-learn
-_LOWER = 1e-8  # noise variance, as a share of the variance, below which there is none
-_AT_BOUND = 1e-6  # distance, in logarithms, from the smallest noise variance that counts as being there
+_LOWER = 1e-8  # relative noise variance below which it counts as zero
+_AT_BOUND = 1e-6  # log distance from the smallest noise variance within which a value counts as being at the bound
 _UNIT = {"float64": 1e-11, "float32": 1e-4}
 
 
@@ -74,25 +74,25 @@ class FactorAnalysis(LatentVariables):
     Parameters
     ----------
     n_components : int, optional
-        Number of factors; the number of columns when None.
+        Number of factors; None uses the number of columns.
     tol : float, default=1e-2
-        The fit stops when the log-likelihood of all rows has no more than this left to gain (Newton's method), or gains
-        less than this in a step.
+        Tolerance for the remaining increase of the log-likelihood of all rows (Newton's method), or for its increase in
+        a step.
     max_iter : int, default=1000
         Maximum number of steps.
     noise_variance_init : array-like of shape (n_features,), optional
-        Noise variances to start from.
+        Initial noise variances.
     svd_method : {"randomized", "lapack"}, default="randomized"
-        Accepted for compatibility, as is `iterated_power`: eigenvectors are exact.
+        Ignored, as is `iterated_power`: eigenvectors are exact.
     iterated_power : int, default=3
     rotation : {"varimax", "quartimax"}, optional
         Rotation of the factors to simple structure.
     random_state : int, Generator, RandomState or None, default=0
-        Accepted for compatibility; nothing is drawn.
+        Ignored; the fit is deterministic.
     method : {"ml", "em"}, default="ml"
-        Newton's method on the noise variances, or expectation-maximisation, which takes many more steps.
+        Newton's method on the noise variances, or expectation-maximisation, which needs many more steps.
     min_noise : float, optional
-        Smallest noise variance, as a share of the variance of its column; 1e-8 when None.
+        Smallest noise variance, relative to the variance of its column; None means 1e-8.
 
     Attributes
     ----------
@@ -105,9 +105,9 @@ class FactorAnalysis(LatentVariables):
     n_iter_ : int
         Number of steps.
     heywood_ : ndarray of int
-        Columns whose noise variance ran into its lower bound (Heywood cases), which also raise a warning.
+        Columns whose noise variance is at its lower bound (Heywood cases), for which a warning is issued.
     certificate_ : FactorCertificate
-        The negative log-likelihood, and what an EM step would still gain.
+        The negative log-likelihood, and its decrease by one EM step.
     References ---------- Jöreskog (1967), Some contributions to maximum likelihood factor analysis, Psychometrika 32.
     Barber, Bayesian Reasoning and Machine Learning, chapter 21. Rubin and Thayer (1982), EM algorithms for ML factor
     analysis, Psychometrika 47.
@@ -180,7 +180,7 @@ class FactorAnalysis(LatentVariables):
             Training data.
         y : ignored
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-            Weights; a weight of 3 counts as the row three times.
+            Sample weights; a weight of 3 is equivalent to repeating the row three times.
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
             self._weighted, self._dtype = run.source.weighted, run.source.dtype.name
@@ -197,7 +197,7 @@ class FactorAnalysis(LatentVariables):
         self._solve_data(spread_of(sums, float(np.finfo(self._dtype).eps)), None)
 
     def _solve_data(self, data: Data, run: Run | None) -> None:
-        """Maximise the likelihood of the rows, name the results, and warn about Heywood cases."""
+        """Maximise the likelihood, set the fitted attributes, and warn about Heywood cases."""
         check_weight("FactorAnalysis", data.count, data.spread.weight)
         k, d = self._n_factors(), data.spread.size
         psi = self._first_noise(data, min(k, d))
@@ -230,7 +230,7 @@ class FactorAnalysis(LatentVariables):
         return d if self.n_components is None else int(self.n_components)
 
     def _first_noise(self, data: Data, k: int) -> Array:
-        """Noise variances of standardised columns to start from."""
+        """Return the initial noise variances of standardised columns."""
         if self.noise_variance_init is None:
             return start(data.spread, k)
         given = numbers_in("noise_variance_init", self.noise_variance_init).ravel()
@@ -264,7 +264,7 @@ class FactorAnalysis(LatentVariables):
 
         solution = em.fit(
             model,
-            [[0.0]] if run is None else run,  # the sums are known: no row is read
+            [[0.0]] if run is None else run,  # the sums are known, so no rows are read
             tol=self.tol / spread.weight,
             max_iter=self.max_iter,
             assign=None if run is None else lambda found: self._name(data, result(found)),
@@ -272,7 +272,7 @@ class FactorAnalysis(LatentVariables):
         return result(solution)
 
     def _name(self, data: Data, fit: FactorFit) -> None:
-        """Name the results, in the units of the columns; constant columns have no loadings."""
+        """Set the fitted attributes, in the units of the columns; constant columns have zero loadings."""
         spread, k = data.spread, self._n_factors()
         varies, dtype = spread.varies, self._dtype
         loadings, psi = np.zeros((k, len(varies))), np.full(len(varies), _SMALLEST)
@@ -281,7 +281,7 @@ class FactorAnalysis(LatentVariables):
         if self.rotation is not None and k:
             loadings = rotated(loadings, self.rotation)
         deviation = np.where(varies, np.sqrt(spread.variance), 1.0)
-        loadings = oriented(loadings / deviation) * deviation  # signs that do not depend on units
+        loadings = oriented(loadings / deviation) * deviation  # signs are independent of units
         primal, gain = judged(data.about, Factors(loadings, psi), self._lower)
         size = spread.weight * len(psi)
         self.certificate_ = FactorCertificate(
@@ -310,7 +310,7 @@ class FactorAnalysis(LatentVariables):
         to_z, _ = self._gaussian().posterior()
         shift = self.mean_.astype(chunk.dtype)
         rest = (self.mean_ - shift) @ to_z
-        with np.errstate(invalid="ignore", over="ignore"):  # values that are not finite are looked for afterwards
+        with np.errstate(invalid="ignore", over="ignore"):  # values that are not finite are located afterwards
             out[...] = product(chunk.block(origin=shift), np.ascontiguousarray(to_z, chunk.dtype)) - rest
 
     def _transform_sparse(self, X: Any) -> Array:

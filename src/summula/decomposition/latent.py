@@ -1,12 +1,12 @@
-"""Models of rows as a few hidden normal variables plus noise: what principal components and factor analysis share.
+"""Base class of models with normal latent variables plus noise: principal components and factor analysis.
 
     x = mu + L'z + e,       z ~ N(0, I_k),    e ~ N(0, Psi),  Psi diagonal,         Sigma = L'L + Psi            (1)
 
 The posterior mean E[z|x] = M^-1 L Psi^-1 (x - mu), M = I + L Psi^-1 L', minimises over z
 
-    (x - mu - L'z)' Psi^-1 (x - mu - L'z) + z'z,     whose least value is  (x - mu)' Sigma^-1 (x - mu)          (2)
+    (x - mu - L'z)' Psi^-1 (x - mu - L'z) + z'z,     whose minimum is  (x - mu)' Sigma^-1 (x - mu)              (2)
 
-so the density needs no d x d matrix and loses no digits where noise is small: errors of z enter squared. Moreover
+so the density needs no d x d matrix and is accurate for small noise: errors of z enter squared. Moreover
 log|Sigma| = log|Psi| + log|M|.
 """
 
@@ -31,13 +31,13 @@ Array = NDArray[Any]
 
 
 def check_weight(name: str, count: int, weight: float) -> None:
-    """Refuse rows that have no variance: one row, or weights that sum to no more than 1."""
+    """Raise for rows without variance: a single row, or weights that sum to at most 1."""
     if weight > 1:
         return
     raise DataError(
-        f"{name} needs at least 2 rows, and there is n_samples = {count}: give more rows."
+        f"{name} needs at least 2 rows, but n_samples = {count}: pass more rows."
         if weight == count
-        else f"Weights count rows, and their sum is {weight:g}: multiply them so that it exceeds 1."
+        else f"Weights are frequencies, but their sum is {weight:g}: multiply them so that it exceeds 1."
     )
 
 
@@ -49,14 +49,14 @@ class Gaussian(NamedTuple):
     psi: Array
 
     def posterior(self) -> tuple[Array, float]:
-        """The matrix, shape (d, k), that takes x - mu to E[z|x], and log|Sigma|."""
+        """Return the matrix, shape (d, k), that maps x - mu to E[z|x], and log|Sigma|."""
         scaled = self.loadings / self.psi
         M = np.eye(len(scaled)) + scaled @ self.loadings.T
         return np.linalg.solve(M, scaled).T, float(np.log(self.psi).sum() + np.linalg.slogdet(M)[1])
 
     @np.errstate(invalid="ignore", over="ignore")
     def log_density(self, rows: Array) -> Array:
-        """The log density at rows x - mu, by (2)."""
+        """Return the log density at rows x - mu, by (2)."""
         to_z, log_determinant = self.posterior()
         z = product(rows, np.ascontiguousarray(to_z))
         left = (rows - product(z, self.loadings)) / np.sqrt(self.psi)
@@ -64,11 +64,11 @@ class Gaussian(NamedTuple):
         return np.asarray(-((left**2).sum(axis=1) + (z**2).sum(axis=1) + constant) / 2)
 
     def covariance(self) -> Array:
-        """Sigma."""
+        """Return Sigma."""
         return np.asarray(self.loadings.T @ self.loadings + np.diag(self.psi))
 
     def precision(self) -> Array:
-        """The inverse of Sigma, by Woodbury's identity: Psi^-1 - Psi^-1 L'M^-1 L Psi^-1."""
+        """Return the inverse of Sigma, by Woodbury's identity: Psi^-1 - Psi^-1 L'M^-1 L Psi^-1."""
         to_z, _ = self.posterior()
         inverse = -(to_z @ (self.loadings / self.psi))
         inverse = (inverse + inverse.T) / 2
@@ -77,16 +77,16 @@ class Gaussian(NamedTuple):
 
 
 class LatentVariables(ClassNamePrefixFeaturesOutMixin, Transformer, LogDensityScores, AdditiveEstimator):
-    """A transformer to hidden variables that is also a density.
+    """Base class of transformers to latent variables that are also densities.
 
     Subclasses implement `_gaussian`, and `_log_density` for a chunk.
 
     Parameters
     ----------
     copy : bool, default=True
-        Accepted for compatibility; X is never overwritten.
+        Ignored; X is never overwritten.
     max_time : float, optional
-        Seconds after which a fit stops with the best model so far.
+        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
-"""Principal component analysis: the directions in which rows vary most, and lose least when they are projected.
+"""Principal component analysis: the directions of maximum variance and minimum reconstruction error.
 
-The problem, its forms and its solution are derived in `principal/axes.py`; this file chooses the way to solve it by the
-shape of the data, and names the results.
+The problem and its solution are derived in `principal/axes.py`; this file selects the solver by the shape of the data,
+and sets the fitted attributes.
 
     rows x -> (x - mean) / scale -> components (z = V a) -> back (x = mean + scale V'z)                         (1)
 
@@ -45,7 +45,7 @@ Array = NDArray[Any]
 _KRYLOV_TOL = 1e-10
 _EM_TOL = 1e-6
 _MAX_PASSES = 1_000
-_NO_NOISE = 1e-14  # share of the largest variance that stands for no noise
+_NO_NOISE = 1e-14  # noise variance, relative to the largest variance, used instead of zero
 
 _COMPONENTS = Allowed(
     lambda value: isinstance(value, float | np.floating) and bool(0.0 < value < 1.0), "a float in the range (0.0, 1.0)"
@@ -77,42 +77,43 @@ class PCA(LatentVariables):
     Parameters
     ----------
     n_components : int, float, "mle" or None, default=None
-        Number of components; a share of the variance (0 < n_components < 1) that they explain together; "mle": by
-        Minka's evidence; None: all, min(n_samples, n_features).
+        Number of components; a fraction of the variance (0 < n_components < 1) to explain; "mle": by Minka's evidence;
+        None: all, min(n_samples, n_features).
     whiten : bool, default=False
-        Whether transformed columns are divided by their standard deviation.
+        Whether to divide transformed columns by their standard deviation.
     svd_solver : {"auto", "full", "covariance_eigh", "arpack", "randomized"}, default="auto"
-        A speed hint; every solver is iterated to the same answer.
+        Affects speed only; every solver converges to the same solution.
     tol : float, default=0.0
-        Tolerance of iterative solvers: the residual of a component, as a share of its eigenvalue (0: 1e-10), and
-        what an EM step gains in log-likelihood per row (0: 1e-6).
+        Tolerance of iterative solvers: for the residual of a component, relative to its eigenvalue (0: 1e-10), and for
+        the increase of the log-likelihood per row in an EM step (0: 1e-6).
     iterated_power : int or "auto", default="auto"
-        Accepted for compatibility.
+        Ignored; for compatibility with scikit-learn.
     n_oversamples : int, default=10
-        Columns of the random block beyond `n_components`.
+        Number of columns of the random block in addition to `n_components`.
     power_iteration_normalizer : {"auto", "QR", "LU", "none"}, default="auto"
-        Accepted for compatibility.
+        Ignored; for compatibility with scikit-learn.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of the random block.
+        Seed for the random block.
     center : bool, default=True
-        Whether the mean is taken off.
+        Whether to subtract the mean.
     scale : bool, default=False
-        Whether columns are divided by their standard deviation (without centring, by the root of their mean square).
+        Whether to divide columns by their standard deviation (without centring, by their root mean square).
     max_distortion : float, optional
-        Instead of `n_components`: the fewest components with at most this distortion.
+        Use the smallest number of components with at most this distortion, instead of `n_components`.
     max_iter : int, optional
-        Maximum number of passes over the rows of iterative solvers; 1000 when None.
+        Maximum number of passes over the rows of iterative solvers; None means 1000.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         Principal axes, by decreasing variance; the largest entry of each is positive.
     explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
-        Variance along each axis (divisor W - 1, the sum of the weights less one; W without centring), and its share.
+        Variance along each axis (divisor W - 1, with W the sum of the weights; W without centring), and its fraction of
+        the total.
     singular_values_ : ndarray of shape (n_components,)
-        Lengths of the columns of projected rows.
+        Norms of the columns of projected rows.
     scale_ : ndarray of shape (n_features,), or None
-        What columns are divided by.
+        Divisors of the columns.
     distortion_ : float
         Sum over rows of the squared distance to their projection: W times the sum of the discarded eigenvalues of the
         covariance matrix (with divisor W). In units of `scale_`.
@@ -121,14 +122,14 @@ class PCA(LatentVariables):
     n_components_ : int
         Number of components.
     n_samples_ : int, or float with weights
-        Number of rows: the sum of the weights, where there are any.
+        Number of rows, or the sum of the weights.
     n_iter_ : int
-        Passes over the rows, or EM steps, of iterative solvers; 1 for others.
+        Number of passes over the rows, or EM steps, of iterative solvers; 1 for others.
     solver_ : {"covariance", "qr", "gram", "svd", "krylov", "em"}
-        What was used: the covariance matrix; singular values of the triangular factor; the matrix of products of rows,
-        or singular values, where there are more columns than rows; a block Krylov method; EM where values are missing.
+        Solver used: the covariance matrix; singular values of the triangular factor; the matrix of products of rows, or
+        singular values, for more columns than rows; a block Krylov method; EM for missing values.
     certificate_ : SubspaceCertificate, or None where values were missing
-        The distortion and a bound on its distance from the least.
+        The distortion and a bound on its suboptimality.
 
     References
     ----------
@@ -203,15 +204,15 @@ class PCA(LatentVariables):
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
-        """Find the principal axes.
+        """Compute the principal axes.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-            Training data; missing values (NaN) are taken to be missing at random.
+            Training data; missing values (NaN) are assumed to be missing at random.
         y : ignored
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-            Weights; a weight of 3 counts as the row three times.
+            Sample weights; a weight of 3 is equivalent to repeating the row three times.
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
             self._weighted, self._dtype = run.source.weighted, run.source.dtype.name
@@ -237,11 +238,11 @@ class PCA(LatentVariables):
         return Options(wanted, self.svd_solver, krylov, self.tol or _EM_TOL, passes)
 
     def _count(self, n: int) -> int | None:
-        """The number of components where it is given; None where the eigenvalues decide."""
+        """Return the number of components if it is given, or None if it depends on the eigenvalues."""
         if self.max_distortion is None:
             return counted(self.n_components, n, self.n_features_in_, self.svd_solver)
         if self.n_components is not None:
-            raise ParameterError("Give n_components or max_distortion, not both.")
+            raise ParameterError("n_components and max_distortion cannot be combined; pass only one of them.")
         return None
 
     def _sums_of(self, run: Run) -> Gram:
@@ -258,12 +259,12 @@ class PCA(LatentVariables):
         self._name(from_gram(sums, self._problem, self._count(sums.count), unit))
 
     def _check_rows(self, count: int, weight: float) -> None:
-        """Refuse rows that have no variance: one row, or weights that sum to no more than 1."""
+        """Raise for rows without variance: a single row, or weights that sum to at most 1."""
         if self.center:
             check_weight("PCA", count, weight)
 
     def _name(self, axes: Axes) -> None:
-        """Name the results; eigenvalues of S become variances, equation (2)."""
+        """Set the fitted attributes; eigenvalues of S are converted to variances (2)."""
         wanted = self._count(axes.count)
         k = chosen(axes, self.n_components, self.max_distortion) if wanted is None else wanted
         self._check_rows(axes.count, axes.weight)
@@ -277,7 +278,7 @@ class PCA(LatentVariables):
         self.explained_variance_ratio_ = (values / (axes.total or 1.0)).astype(dtype)
         self.singular_values_ = np.sqrt(values).astype(dtype)
         self.distortion_ = axes.distortion(k)
-        # Repetitions of a row count, as in scikit-learn, where there are fewer rows than columns.
+        # As in scikit-learn, repetitions of a row count if there are fewer rows than columns.
         left = (len(axes.mean) if axes.solver == "em" else min(axes.weight, len(axes.mean))) - k
         self.noise_variance_ = self.distortion_ / divisor / left if left > 0 else 0.0
         self.solver_ = axes.solver
@@ -287,8 +288,8 @@ class PCA(LatentVariables):
     # ------------------------------------------------------------------------------------------------ transformation
 
     def _shift_and_axes(self, dtype: Any) -> tuple[Array, Array, Array]:
-        """The mean as a number of this dtype, the matrix, shape (d, k), that rows less it are multiplied by, and what
-        the rounding of the mean adds to the result.
+        """Return the mean in this dtype, the matrix, shape (d, k), by which centred rows are multiplied, and the
+        correction for the rounding of the mean.
         """
         B = np.asarray(self.components_, np.float64).T
         if self.scale_ is not None:
@@ -300,25 +301,25 @@ class PCA(LatentVariables):
 
     def _write_rows(self, chunk: Chunk, out: Array) -> None:
         shift, B, rest = self._shift_and_axes(chunk.dtype)
-        with np.errstate(invalid="ignore", over="ignore"):  # rows with values that are not finite come next
+        with np.errstate(invalid="ignore", over="ignore"):  # rows with values that are not finite are processed next
             out[...] = product(chunk.block(origin=shift), B) - rest.astype(chunk.dtype)
         odd = np.flatnonzero(~np.isfinite(out).all(axis=1))
         if len(odd):
             out[odd] = self._odd_rows(chunk.take(odd).block(np.float64))
 
     def _odd_rows(self, rows: Array) -> Array:
-        """Transform rows with missing values, which are replaced by what is expected of them; infinities stay."""
+        """Transform rows with missing values, replaced by their conditional expectations; infinities propagate."""
         _, B, _ = self._shift_and_axes(np.float64)
         infinite = np.asarray(np.isinf(rows).any(axis=1))
         filled = missing.completed(np.where(infinite[:, None], 0.0, rows), self._latent())
         return np.where(infinite[:, None], np.inf, product(aligned(filled - self.mean_), B))
 
     def _latent(self) -> missing.Latent:
-        """The model (3) in units of the scale; without noise, with as little as does not matter."""
+        """Return the model (3) in units of the scale; zero noise is replaced by a negligible one."""
         scale = np.ones(len(self.mean_)) if self.scale_ is None else self.scale_
         variance = np.asarray(self.explained_variance_, np.float64)
         least = _NO_NOISE * float(variance.max(initial=0.0)) + np.finfo(np.float64).tiny
-        # With all axes, any noise below the least variance gives the same covariance matrix.
+        # With all axes, any noise below the smallest variance gives the same covariance matrix.
         noise = float(variance.min()) / 2 if len(variance) == len(scale) else self.noise_variance_
         v = max(noise, least)
         loadings = np.sqrt(np.maximum(variance - v, 0.0))[:, None] * self.components_
@@ -346,7 +347,7 @@ class PCA(LatentVariables):
         check_is_fitted(self)
         source = as_source(Unnamed(), X, needs_y=False, accept_sparse=False)
         if source.n_features != self.n_components_:
-            raise DataError(f"X has {source.n_features} columns, and there are {self.n_components_} components.")
+            raise DataError(f"X has {source.n_features} columns, but there are {self.n_components_} components.")
         back = np.asarray(self.components_, np.float64)
         if self.whiten:
             back = back * _deviations(self.explained_variance_)[:, None]
@@ -357,7 +358,7 @@ class PCA(LatentVariables):
     # ------------------------------------------------------------------------------------------------------- density
 
     def _gaussian(self) -> Gaussian:
-        """The density (3)."""
+        """Return the density (3)."""
         latent = self._latent()
         psi = latent.noise * latent.scale**2
         return Gaussian(self.mean_, latent.loadings * latent.scale, psi)
@@ -370,11 +371,11 @@ class PCA(LatentVariables):
 
 
 def _deviations(variance: Array) -> Array:
-    """Standard deviations to divide by: those of components without variance as small as can be."""
+    """Return standard deviations as divisors; zeros are replaced by the smallest positive number."""
     deviation = np.sqrt(np.asarray(variance, np.float64))
     return np.asarray(np.maximum(deviation, np.finfo(variance.dtype).eps))
 
 
 def _affine(B: Array, origin: Array, chunk: Chunk) -> Array:
-    """The rows of a chunk times B, plus an origin."""
+    """Return the rows of a chunk times B, plus an origin."""
     return np.asarray(product(chunk.block(), B.astype(chunk.dtype)) + origin.astype(chunk.dtype))

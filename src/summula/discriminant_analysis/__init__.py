@@ -1,6 +1,6 @@
-"""Gaussian discriminant analysis: a normal distribution for each class, with one covariance for all or one for each.
+"""Gaussian discriminant analysis: a normal distribution for each class, with a shared or separate covariance.
 
-`class_grams` has the sums over rows, `gaussian_classifier` what both models share.
+`class_grams` contains the sums over rows, `gaussian_classifier` the base class of both models.
 """
 
 from summula.discriminant_analysis.linear_discriminant_analysis import LinearDiscriminantAnalysis

@@ -1,4 +1,4 @@
-"""Sums by class that normal distributions are fitted from: counts, weights, means and products of columns.
+"""Sums by class for fitting normal distributions: counts, weights, means and products of columns.
 
     n_k,   W_k = sum w,   s_k = sum w (x - o_k),   G_k = sum w (x - o_k)(x - o_k)'         over the rows of class k
 
@@ -37,7 +37,7 @@ class ClassGrams(Sum):
     Attributes
     ----------
     count, weight : ndarray of shape (n_classes,)
-        Rows with a positive weight, and sums of weights.
+        Number of rows with a positive weight, and sum of weights.
     origin, total : ndarray of shape (n_classes, n_features)
     products : ndarray of shape (n_classes, n_features, n_features)
     """
@@ -50,13 +50,13 @@ class ClassGrams(Sum):
 
     @classmethod
     def map_groups(cls, chunk: Chunk, codes: NDArray[Any], n_groups: int, params: Array) -> Self:
-        """The sums of each class of rows; `params` has an origin for each."""
+        """Return the sums of each class of rows; `params` has an origin for each."""
         d, origin = chunk.n_features, params
         order = np.argsort(codes, kind="stable")
-        order = order[np.searchsorted(codes[order], 0) :]  # codes below 0 are no class
+        order = order[np.searchsorted(codes[order], 0) :]  # codes below 0 are excluded
         own = codes[order]
         ends = np.searchsorted(own, np.arange(n_groups + 1))
-        # One more column, of ones, so that the totals come out of the same products.
+        # An additional column of ones, so that the same products contain the totals.
         rows = scratch_block("class rows", len(order), d + 1)
         np.subtract(chunk.block(np.float64)[order], origin[own], out=rows[:, 1:])
         rows[:, 0] = 1.0
@@ -92,7 +92,7 @@ class ClassGrams(Sum):
 
     @property
     def scatter(self) -> Array:
-        """Products about the means of the classes: G_k - s_k s_k' / W_k."""
+        """Return products about the means of the classes: G_k - s_k s_k' / W_k."""
         drift = np.einsum("ki,kj->kij", self.total, self.total / self._divisor[:, None])
         return np.asarray(self.products - drift)
 
@@ -101,14 +101,14 @@ class ClassGrams(Sum):
         return np.where(self.weight > 0, self.weight, 1.0)
 
     def _aligned(self, other: Self) -> tuple[Self, Self]:
-        """Both about the origins of these sums, or of the others for classes without rows here."""
+        """Return both sums about the origins of this one, or of `other` for classes without rows here."""
         if self.origin is other.origin or np.array_equal(self.origin, other.origin):
             return self, other
         origin = np.where(self.weight[:, None] > 0, self.origin, other.origin)
         return self.recentre(origin), other.recentre(origin)
 
     def recentre(self, origin: Array) -> Self:
-        """The same sums about other origins."""
+        """Return the same sums about other origins."""
         shift = origin - self.origin
         if not shift.any():
             return replace(self, origin=origin)
@@ -126,7 +126,7 @@ class ClassFourthPowers(Sum):
 
     @classmethod
     def map_groups(cls, chunk: Chunk, codes: NDArray[Any], n_groups: int, params: tuple[Array, Array]) -> Self:
-        """The sums of one chunk; `params` are the means and the scales of the classes."""
+        """Return the sums over one chunk; `params` are the means and the scales of the classes."""
         mean, scale = params
         own = np.maximum(codes, 0)
         away = (chunk.block(np.float64) - mean[own]) / scale[own]

@@ -57,15 +57,15 @@ def _is_additive(model: Any) -> bool:
     certificate_=SAVED_CERTIFICATE,
 )
 class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClassifier):
-    """Classes by normal distributions; subclasses have `priors`, `covariance` and `shrinkage`.
+    """Base class of classifiers with normal distributions; subclasses have `priors`, `covariance`, `shrinkage`.
 
     Parameters
     ----------
     priors : array-like of shape (n_classes,), optional
-        Probabilities of the classes; by default their shares of the rows.
+        Class probabilities; by default the class proportions.
     covariance_estimator : object with `fit` and `covariance_`, optional
-        Estimates the covariance of each class from its rows, such as `sklearn.covariance.OAS()`, in place of the sums.
-        Needs the rows in memory, without weights, and cannot be combined with `shrinkage` or `solver="svd"`.
+        Estimator of the covariance of each class from its rows, such as `sklearn.covariance.OAS()`, instead of the
+        sums. Needs the rows in memory, without weights, and cannot be combined with `shrinkage` or `solver="svd"`.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
     _given: Array | None = None
 
     def _sums_of(self, run: Run) -> ClassGrams:
-        """Sums of one pass; with Ledoit-Wolf shrinkage a second one about the means of the first."""
+        """Compute the sums in one pass; Ledoit-Wolf shrinkage needs a second one about the means of the first."""
         if self.covariance_estimator is not None:
             self._check_estimator(run)
         sums: ClassGrams = super()._sums_of(run)
@@ -109,14 +109,14 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
     merge = available_if(_is_additive)(AdditiveClassifier.merge)
 
     def _rule(self, ridge: float = 0.0) -> CovarianceRule:
-        """Return the rule that turns sums into covariances."""
+        """Return the rule that converts sums to covariances."""
         shares = self._shares
         if shares is None and self.shrinkage is not None:
             shares = np.full(len(self.classes_), float(self.shrinkage))
         return CovarianceRule(self.covariance, shares, self.shrinkage == "auto", float(ridge), self._given)
 
     def _check_estimator(self, run: Run) -> None:
-        """Raise where `covariance_estimator` cannot be used."""
+        """Raise if `covariance_estimator` cannot be used."""
         if self.shrinkage is not None:
             raise ParameterError(
                 "covariance_estimator and shrinkage parameters are not None. Only one of the two can be set."
@@ -130,10 +130,12 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
             )
 
     def _estimated(self, run: Run) -> Array:
-        """The covariance of each class by `covariance_estimator`; the identity for classes without rows."""
+        """Return the covariance of each class by `covariance_estimator`; the identity for classes without rows."""
         chunk = run.source.chunk(0, run.source.n_rows)
         if chunk.weight is not None:
-            raise ParameterError("covariance_estimator takes no weights: omit sample_weight, or use shrinkage='auto'.")
+            raise ParameterError(
+                "covariance_estimator does not support weights: omit sample_weight, or use shrinkage='auto'."
+            )
         assert chunk.codes is not None
         X, d = chunk.block(np.float64), chunk.n_features
         found = np.tile(np.eye(d), (len(self.classes_), 1, 1))
@@ -144,7 +146,7 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
             if S is None or np.shape(S) != (d, d):
                 raise ParameterError(
                     f"{type(estimator).__name__} has no attribute covariance_ of shape ({d}, {d}) after fit: "
-                    "covariance_estimator takes estimators such as sklearn.covariance.OAS()."
+                    "pass an estimator such as sklearn.covariance.OAS() as covariance_estimator."
                 )
             found[k] = S
         return found
@@ -156,7 +158,7 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
         return Priors(self.priors_, self.priors is None)
 
     def _checked(self, sums: ClassGrams) -> Array:
-        """Return the priors of the classes; raise an error if no model can be fitted."""
+        """Return the priors of the classes; raise if no model can be fitted."""
         rows = int(sums.count.sum())
         if rows <= len(self.classes_) and rows < 2:
             raise DataError(f"{type(self).__name__} needs at least two rows; there is {rows}.")
@@ -173,9 +175,9 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
 
 
 def whitening(S: Array, tol: float) -> tuple[Array, float]:
-    """A with A'SA = I on the directions in which S varies, and the logarithm of the determinant of S there.
+    """Return A with A'SA = I on the range of S, and the logarithm of the pseudo-determinant of S.
 
-    Columns are standardised first, so that their units make no difference to the rank.
+    Columns are standardised first, so that the rank does not depend on their units.
     """
     variance = np.diag(S)
     scale = np.where(variance > 0, np.sqrt(np.maximum(variance, 0.0)), 1.0)

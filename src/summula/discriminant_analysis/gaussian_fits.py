@@ -1,11 +1,11 @@
-"""Certificates of linear and quadratic discriminant analysis: what their means and covariances minimise.
+"""Certificates of linear and quadratic discriminant analysis: the objective of means and covariances.
 
-With W_k rows (by weight) of class k, their mean c_k, the covariance T that the data give (constrained and shrunk as
-asked), a model's means m_k, and A with A A' its inverse covariance on the directions in which rows vary,
+With the weight W_k of class k, its mean c_k, the covariance T of the data (constrained and shrunk as requested), a
+model's means m_k, and A with A A' its inverse covariance on the directions in which rows vary,
 
     J = 1/2 sum_k W_k [r log 2 pi - log |A'A| + tr(A'TA) + ||A'(c_k - m_k)||^2]                                 (1)
 
-is least, among matrices A of the same range, where A'TA = I and m_k = c_k. Another one is above the minimum by
+is minimised, among matrices A of the same range, by A'TA = I and m_k = c_k. Others are above the minimum by
 
     1/2 sum_k W_k [tr B - r - log |B| + ||A'(c_k - m_k)||^2],   B = A'TA                                        (2)
 
@@ -36,7 +36,7 @@ _PRIORS = schema.Object(Priors, n_classes="n_classes")
 
 
 def deviations(sums: ClassGrams) -> Array:
-    """Standard deviations by class, 1 for constant columns: columns are standardised before they are shrunk."""
+    """Return standard deviations by class, 1 for constant columns; columns are standardised before shrinkage."""
     weight = np.where(sums.weight > 0, sums.weight, 1.0)
     variance = np.diagonal(sums.scatter, axis1=1, axis2=2) / weight[:, None]
     return np.where(variance > 0, np.sqrt(np.maximum(variance, 0.0)), 1.0)
@@ -51,19 +51,19 @@ def deviations(sums: ClassGrams) -> Array:
 )
 @dataclass(frozen=True)
 class CovarianceRule:
-    """Rule that turns sums into covariances.
+    """Rule that converts sums to covariances.
 
     Attributes
     ----------
     form : {"full", "diag", "spherical"}
     shares : ndarray of shape (n_classes,) or None
-        Share of a multiple of the identity in the covariance of each class; None does not shrink.
+        Weight of a multiple of the identity in the covariance of each class; None does not shrink.
     standardised : bool
-        Whether columns are standardised before they are shrunk.
+        Whether columns are standardised before shrinkage.
     ridge : float
-        Share of the identity in the separate covariance of each class, after that.
+        Weight of the identity in the separate covariance of each class, applied last.
     given : ndarray of shape (n_classes, n_features, n_features) or None
-        Covariances estimated from the rows of each class, in place of those from sums.
+        Covariances estimated from the rows of each class, instead of from sums.
     """
 
     form: str
@@ -73,7 +73,7 @@ class CovarianceRule:
     given: Array | None = None
 
     def by_class(self, sums: ClassGrams) -> Array:
-        """The covariance of each class, divided by its weight and shrunk, shape (n_classes, d, d)."""
+        """Return the covariance of each class, divided by its weight and shrunk, shape (n_classes, d, d)."""
         if self.given is not None:
             return self.given
         weight = np.where(sums.weight > 0, sums.weight, 1.0)
@@ -85,12 +85,12 @@ class CovarianceRule:
         return np.stack([shrunk(one, s) for one, s in zip(S / both, self.shares.tolist(), strict=True)]) * both
 
     def pooled(self, sums: ClassGrams, average: Array | None) -> Array:
-        """One covariance for all classes, averaged by their weights or by given shares."""
+        """Return one covariance for all classes, averaged by their weights or by the priors `average`."""
         by = sums.weight / sums.weight.sum() if average is None else average
         return constrained(np.einsum("k,kij->ij", by, self.by_class(sums)), self.form)
 
     def separate(self, sums: ClassGrams) -> Array:
-        """A separate covariance for each class."""
+        """Return a separate covariance for each class."""
         S = self.by_class(sums)
         if self.form != "full":
             S = np.stack([constrained(one, self.form) for one in S])
@@ -98,13 +98,13 @@ class CovarianceRule:
 
 
 def triangular(A: Array) -> Array:
-    """The lower triangular matrix with the same A A' and a diagonal that is not negative: there is only one."""
+    """Return the unique lower triangular matrix with the same A A' and a non-negative diagonal."""
     R = linalg.qr(A.T, mode="r")[0][: A.shape[1]]
     return np.ascontiguousarray((R * np.where(np.diag(R) < 0, -1.0, 1.0)[:, None]).T)
 
 
 def _per_row(A: Array, T: Array, away: Array) -> tuple[float, float]:
-    """The brackets of (1) and (2) of one class."""
+    """Return the brackets of (1) and (2) for one class."""
     z = float((away @ A) @ (away @ A))
     sizes, inverse = np.linalg.eigvalsh(np.stack([A.T @ T @ A, A.T @ A]))
     log_det = np.log(np.maximum(inverse, _TINY)).sum()
@@ -121,7 +121,7 @@ def _per_row(A: Array, T: Array, away: Array) -> tuple[float, float]:
 )
 @dataclass(frozen=True)
 class LinearFit:
-    """Means by class and the whitening matrix of one covariance; `average` are given shares of the classes in it."""
+    """Means by class and the whitening matrix of one covariance; `average` are the priors that weight the classes."""
 
     means: Array
     A: Array
@@ -131,7 +131,7 @@ class LinearFit:
     statistic: ClassVar = ClassGrams
 
     def objective(self, sums: ClassGrams) -> tuple[float, float]:
-        """(1) with the part of the priors, and its distance from the minimum."""
+        """Return (1) including the priors, and its suboptimality."""
         T, some = self.rule.pooled(sums, self.average), np.flatnonzero(sums.weight > 0)
         W, away = sums.weight[some], (sums.mean - self.means)[some]
         value, gap = _per_row(self.A, T, np.zeros(len(T)))
@@ -157,7 +157,7 @@ class QuadraticFit:
     statistic: ClassVar = ClassGrams
 
     def objective(self, sums: ClassGrams) -> tuple[float, float]:
-        """(1) with the part of the priors, and its distance from the minimum."""
+        """Return (1) including the priors, and its suboptimality."""
         value, gap, T, away = 0.0, 0.0, self.rule.separate(sums), sums.mean - self.means
         for k in np.flatnonzero(sums.weight > 0).tolist():
             one, more = _per_row(self.A[k], T[k], away[k])

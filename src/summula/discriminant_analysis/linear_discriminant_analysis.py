@@ -1,4 +1,4 @@
-"""Linear discriminant analysis: normal classes with one covariance; Fisher's directions that separate them best.
+"""Linear discriminant analysis: normal classes with a shared covariance, and Fisher's discriminant directions.
 
 With class means m_k, priors pi_k, m = sum_k pi_k m_k, the pooled covariance S, and A with A'SA = I,
 
@@ -10,9 +10,9 @@ The directions are those in which the means, once rows are whitened by A, differ
 
     scalings = A V,   V the right singular vectors of the rows sqrt(pi_k) A'(m_k - m)                           (3)
 
-S is the scatter about the class means divided by n, the estimate of maximum likelihood. Where priors are given,
-`solver="lsqr"` and `"eigen"`, shrinkage and `covariance_estimator` average the classes' covariances by these.
-Directions in which classes do not vary at all, as with more columns than rows, are left out of A.
+S is the scatter about the class means divided by n, the maximum likelihood estimate. If priors are given,
+`solver="lsqr"` and `"eigen"`, shrinkage and `covariance_estimator` average the covariances of the classes by these.
+Directions in which classes do not vary, as with more columns than rows, are excluded from A.
 
 Reference: Hastie, Tibshirani, Friedman, The Elements of Statistical Learning, section 4.3.
 """
@@ -66,17 +66,17 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, G
     Parameters
     ----------
     solver : {"auto", "svd", "lsqr", "eigen"}, default="auto"
-        With given `priors`, "svd" (which "auto" is) pools the rows of all classes for the covariance, and the others
-        average the classes' covariances by these priors, as in scikit-learn. Otherwise there is no difference.
+        With `priors`, "svd" (the same as "auto") pools the rows of all classes for the covariance, and the others
+        average the covariances of the classes by these priors, as in scikit-learn. Otherwise there is no difference.
     shrinkage : "auto" or float in [0, 1], optional
-        Share of a multiple of the identity in the classes' covariances; "auto" estimates the best by Ledoit and Wolf's
-        formula on standardised columns. Works with every solver.
+        Weight of a multiple of the identity in the covariances of the classes; "auto" uses the Ledoit-Wolf estimate on
+        standardised columns. Works with every solver.
     n_components : int, optional
         Number of columns of `transform`, at most min(n_classes - 1, n_features).
     store_covariance : bool, default=False
-        Whether to keep `covariance_` with solver "svd" too.
+        Whether to store `covariance_` with solver "svd", too.
     tol : float, default=1e-4
-        Directions whose standard deviation within classes, in standardised columns, is at most `tol` are left out.
+        Directions whose standard deviation within classes, in standardised columns, is at most `tol` are excluded.
     covariance : {"full", "diag", "spherical"}, default="full"
         Whether columns are correlated within classes, independent, or independent with one common variance.
 
@@ -90,9 +90,9 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, G
     scalings_ : ndarray of shape (n_features, n_directions)
         The directions (3), one per column.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        Share of the variance between classes along each.
+        Fraction of the between-class variance along each direction.
     certificate_ : StatisticCertificate
-        The objective that means, covariance and priors minimise (`gaussian_fits`), and its distance from the minimum.
+        The objective minimised by means, covariance and priors (`gaussian_fits`), and its suboptimality.
 
     References
     ----------
@@ -162,7 +162,7 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, G
         self._certify(LinearFit(self.means_, triangular(A), self._fitted_priors(), rule, average), sums)
 
     def _name_directions(self, white: Array) -> None:
-        """Name the directions (3), and how much of the variance between classes each explains."""
+        """Set the directions (3), and the fraction of between-class variance explained by each."""
         limit = min(len(self.classes_) - 1, len(self.xbar_))
         if self.n_components is not None and self.n_components > limit:
             raise ParameterError(
@@ -182,7 +182,7 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, G
         return np.asarray(chunk.times(self._coefs.T) + self._intercepts)
 
     def _log_joint(self, chunk: Chunk) -> Array:
-        """Equation (1) with (2)."""
+        """Return (1) with (2)."""
         A = self._whitening
         z = product(chunk.block(np.float64, self.xbar_), A)
         white = (self.means_ - self.xbar_) @ A
@@ -192,7 +192,7 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, G
         return np.asarray(product(z, white.T) + constant + q[:, None])
 
     def predict_joint_log_proba(self, X: Any) -> Any:
-        """The logarithm of the joint density of the row and each class (1).
+        """Compute the logarithm of the joint density of the row and each class (1).
 
         Parameters
         ----------
@@ -206,9 +206,9 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, G
         return self._by_row(X, self._log_joint)
 
     def score_samples(self, X: Any) -> Any:
-        """The log density of each row, whatever its class: small for outliers.
+        """Compute the log density of each row, marginalised over the classes; small for outliers.
 
-        Of columns that depend on each other, only the directions that vary within classes are used.
+        Only directions that vary within classes are used, if columns are linearly dependent.
 
         Parameters
         ----------

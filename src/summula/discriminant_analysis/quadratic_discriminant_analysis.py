@@ -4,9 +4,9 @@ With the mean m_k, the prior pi_k and the covariance S_k = R_k diag(s_k) R_k' of
 
     log P(x, k) = log pi_k - 1/2 [d log 2 pi + sum_j log s_kj + sum_j (r_kj'(x - m_k))^2 / s_kj]                (1)
 
-so the boundary between two classes is a quadric. Columns are standardised inside, so that their units make no
-difference. S_k is the scatter of the class divided by n_k, the estimate of maximum likelihood.
-`reg_param` moves its eigenvalues towards 1:  s <- (1 - reg_param) s + reg_param.
+so the boundary between two classes is a quadric. Columns are standardised internally, so that their units have no
+effect. S_k is the scatter of the class divided by n_k, the maximum likelihood estimate.
+`reg_param` shrinks its eigenvalues towards 1:  s <- (1 - reg_param) s + reg_param.
 
 Reference: Hastie, Tibshirani, Friedman, The Elements of Statistical Learning, section 4.3.
 """
@@ -37,7 +37,7 @@ _EPS = np.finfo(np.float64).eps
 
 
 class SingularCovarianceError(DataError, linalg.LinAlgError):
-    """The rows of a class lie in a plane, so that they have no density."""
+    """Raised if the rows of a class lie in a hyperplane, so that their covariance is singular."""
 
 
 @inherit_docs()
@@ -53,14 +53,14 @@ class QuadraticDiscriminantAnalysis(GaussianClassifier):
     Parameters
     ----------
     solver : {"auto", "svd", "eigen"}, default="auto"
-        Accepted for compatibility with scikit-learn; the result does not depend on it.
+        For compatibility with scikit-learn; it does not affect the result.
     shrinkage : "auto" or float in [0, 1], optional
-        Share of a multiple of the identity in each covariance; "auto" estimates the best by Ledoit and Wolf's formula
-        on standardised columns. Makes classes with fewer rows than columns possible.
+        Weight of a multiple of the identity in each covariance; "auto" uses the Ledoit-Wolf estimate on standardised
+        columns. Allows classes with fewer rows than columns.
     reg_param : float in [0, 1], default=0.0
-        Moves the eigenvalues of each covariance towards 1.
+        Shrinkage of the eigenvalues of each covariance towards 1.
     store_covariance : bool, default=False
-        Whether to keep `covariance_`.
+        Whether to store `covariance_`.
     tol : float, default=1e-4
         A covariance with a standard deviation of at most `tol` in some direction, in standardised columns, is singular.
     covariance : {"full", "diag", "spherical"}, default="full"
@@ -74,7 +74,7 @@ class QuadraticDiscriminantAnalysis(GaussianClassifier):
         Variances along these axes.
     covariance_ : list of ndarray of shape (n_features, n_features)
     certificate_ : StatisticCertificate
-        The objective that means, covariances and priors minimise (`gaussian_fits`), and its distance from the minimum.
+        The objective minimised by means, covariances and priors (`gaussian_fits`), and its suboptimality.
 
     References
     ----------
@@ -115,7 +115,7 @@ class QuadraticDiscriminantAnalysis(GaussianClassifier):
     def _solve(self, sums: ClassGrams) -> None:
         for k in np.flatnonzero(sums.count == 1).tolist():
             raise DataError(
-                f"y has only 1 sample in class {self.classes_[k]}, and a covariance needs two: fit more rows of it, or "
+                f"y has only 1 sample in class {self.classes_[k]}, but a covariance needs two: fit more rows of it, or "
                 "use LinearDiscriminantAnalysis."
             )
         self.priors_, self.means_ = self._checked(sums), sums.mean
@@ -144,23 +144,27 @@ class QuadraticDiscriminantAnalysis(GaussianClassifier):
     def rotations_(self) -> list[Array]:
         """Axes of the ellipsoids of each class, one per column."""
         axes = [linalg.eigh(S)[1][:, ::-1] for S in self._covariances]
-        # Of the two directions of an axis the one in which its largest coordinate is positive.
+        # The sign of an axis is such that its largest coordinate is positive.
         return [R * np.sign(R[np.abs(R).argmax(axis=0), np.arange(R.shape[1])]) for R in axes]
 
     def _check_rank(self, k: int, S: Array, scale: Array) -> None:
-        """Refuse a singular covariance, whatever the units of the columns; `scale` has their standard deviations."""
+        """Raise for a singular covariance, independent of the units; `scale` contains the standard deviations."""
         constant = np.flatnonzero(scale == 0)
         if not len(constant):
             least = np.linalg.eigvalsh(S / (scale[:, None] * scale))[0]
             if least > max(self.tol**2, len(S) * _EPS):
                 return
         names = getattr(self, "feature_names_in_", np.arange(len(S)))[constant[:3]].tolist()
-        cause = f"columns {names} do not vary in it" if names else "columns are combinations of others, or rows too few"
+        cause = (
+            f"columns {names} are constant in it"
+            if names
+            else "columns are linear combinations of others, or there are too few rows"
+        )
         way = "When using `solver='svd'` increase reg_param" if self.solver == "svd" else "Increase reg_param"
-        form = "" if names else " or covariance='diag'"  # which does not help columns that do not vary
+        form = "" if names else " or covariance='diag'"  # which does not help with constant columns
         raise SingularCovarianceError(
             f"The covariance matrix of class {self.classes_[k]} is not full rank. {way}, use shrinkage='auto'{form}, "
-            f"or leave columns out: {cause}."
+            f"or drop columns: {cause}."
         )
 
     def _log_joint(self, chunk: Chunk) -> Array:
@@ -172,5 +176,5 @@ class QuadraticDiscriminantAnalysis(GaussianClassifier):
         return joint
 
     def _decisions(self, chunk: Chunk) -> Array:
-        """Log joint densities without the constant d/2 log 2 pi."""
+        """Return log joint densities without the constant d/2 log 2 pi."""
         return np.asarray(self._log_joint(chunk) + 0.5 * self.n_features_in_ * np.log(2 * np.pi))

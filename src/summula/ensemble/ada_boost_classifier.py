@@ -1,15 +1,15 @@
-"""AdaBoost: a weighted vote of learners, each fitted to the rows that those before it got wrong.
+"""AdaBoost: a weighted vote of learners, each focused on the rows that its predecessors misclassified.
 
-With weights p of the rows that add up to 1 and K classes, round t (SAMME; Zhu et al. 2009)
+With row weights p that sum to 1 and K classes, round t (SAMME; Zhu et al. 2009)
 
     1. fits a learner h_t to the rows with the weights p,
     2. computes its error  e_t = sum_i p_i [h_t(x_i) != y_i],
     3. gives it the weight  a_t = learning_rate (log((1 - e_t) / e_t) + log(K - 1)),                                (1)
-    4. multiplies the weights of the rows it got wrong by exp(a_t), and divides all by their sum.
+    4. multiplies the weights of misclassified rows by exp(a_t), and normalises all to sum 1.
 
 For two classes and learning rate 1 this is stage-wise minimisation of the exponential loss sum_i exp(-y_i f(x_i)), with
-y_i = -1 or 1 and f = sum_t (a_t / 2) h_t. Boosting ends early with a learner that makes no error, or that is no better
-than chance (e_t >= 1 - 1 / K).
+y_i = -1 or 1 and f = sum_t (a_t / 2) h_t. Boosting stops early at a learner with no errors, or one no better than
+chance (e_t >= 1 - 1 / K).
 """
 
 from __future__ import annotations
@@ -62,25 +62,25 @@ _classifier = Allowed(
 
 
 def _learners_agree(model: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: trees or other learners, one per weight, of the same rows and classes."""
+    """Check a saved model: trees or other learners, one per weight, for the same columns and classes."""
     n = sizes["n_rounds"]
     if (model._nodes is None) == (not model._learners):
-        return "there are either trees or other learners"
+        return "there must be either trees or other learners"
     if any((one is None) != (model._nodes is None) for one in (model._shares, model._impurity)):
-        return "there are trees without shares of the classes, or shares without trees"
+        return "there are trees without class fractions, or class fractions without trees"
     if model._nodes is not None:
         if model._nodes.n_trees != n or len(model._shares) != len(model._nodes.column):
             return f"there are {model._nodes.n_trees} trees for {n} weights"
         if (model._nodes.category >= 0).any():
             return "a node splits a numeric column by category"
         if (model._shares < 0).any() or not np.allclose(model._shares.sum(axis=1), 1.0):
-            return "the shares of the classes in a node do not add up to 1"
+            return "the class proportions of a node do not sum to 1"
         return None
     if len(model._learners) != n:
         return f"there are {len(model._learners)} learners for {n} weights"
     for learner in model._learners:
         if getattr(learner, "n_features_in_", None) != sizes["n_features"]:
-            return f"a learner does not take {sizes['n_features']} columns"
+            return f"a learner does not have {sizes['n_features']} columns"
         if not np.isin(getattr(learner, "classes_", [None]), model.classes_).all():
             return "a learner predicts other classes"
     return None
@@ -99,26 +99,26 @@ def _learners_agree(model: Any, sizes: schema.Sizes) -> str | None:
     _learners=schema.Items(schema.Object(Estimator)),
 )
 class AdaBoostClassifier(NamedImportances, StagedClassifier):
-    """Classification by a weighted vote of learners that concentrate on the rows others got wrong (SAMME).
+    """AdaBoost classifier: a weighted vote of learners that focus on misclassified rows (SAMME).
 
     Parameters
     ----------
     estimator : classifier, optional
-        What is fitted in each round: any classifier whose `fit` takes `sample_weight`. By default a decision stump, a
-        tree with one split. Trees (`summula.tree.DecisionTreeClassifier`) share columns that are sorted once.
+        Base learner: any classifier whose `fit` supports `sample_weight`. By default a decision stump, a tree with
+        one split. Trees (`summula.tree.DecisionTreeClassifier`) share columns that are sorted once.
     n_estimators : int, default=50
         Maximum number of rounds.
     learning_rate : float, default=1.0
-        Factor of the weights of the learners; with smaller ones more rounds are needed.
+        Shrinkage of the weights of the learners; smaller values need more rounds.
     random_state : int, Generator, RandomState or None, default=None
-        For learners that have a `random_state`.
+        Seed for learners with a `random_state`.
     max_time : float, optional
-        Seconds after which a fit stops with the learners it has.
+        Time limit in seconds, after which the learners so far are kept.
 
     Attributes
     ----------
     estimator_ : estimator
-        What is cloned in each round.
+        Base learner that is cloned in each round.
     estimators_ : list of classifiers
         The fitted learners.
     estimator_weights_, estimator_errors_ : ndarray of shape (n_rounds,)
@@ -128,7 +128,7 @@ class AdaBoostClassifier(NamedImportances, StagedClassifier):
     certificate_ : BoostingCertificate
         Training error, the product bound on it, and the distribution of the margins; `verify(X, y)` recomputes them.
     feature_importances_ : ndarray of shape (n_features,)
-        Mean of those of the learners, by their weights; only where they have any.
+        Weighted mean of the learners' importances; only if they have any.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only when all columns have names.
@@ -203,7 +203,7 @@ class AdaBoostClassifier(NamedImportances, StagedClassifier):
         return self
 
     def _boost(self, run: Run, learner: Any, codes: Array, weight: Array | None) -> None:
-        """Add learners until there are enough, or no more can be had."""
+        """Add learners until there are enough, or boosting stops early."""
         n, k = len(codes), len(self.classes_)
         p = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
         votes, rows = np.zeros((n, k)), np.arange(n)
@@ -242,7 +242,7 @@ class AdaBoostClassifier(NamedImportances, StagedClassifier):
                 p = np.where(is_wrong, p * np.exp(alpha), p)
             if not np.isfinite(p.sum()):
                 warn(
-                    f"Sample weights have reached infinite values after {len(alphas)} rounds, and boosting ends there; "
+                    f"Sample weights have reached infinite values after {len(alphas)} rounds, so boosting stopped; "
                     "try a lower learning_rate.",
                     UserWarning,
                 )
@@ -252,7 +252,7 @@ class AdaBoostClassifier(NamedImportances, StagedClassifier):
 
     @property
     def estimator_(self) -> Any:
-        """The estimator that is cloned in each round."""
+        """Base learner that is cloned in each round."""
         check_is_fitted(self)
         return self._learner()
 
@@ -290,7 +290,7 @@ class AdaBoostClassifier(NamedImportances, StagedClassifier):
 
     @property
     def feature_importances_(self) -> Array:
-        """Mean of the importances of the learners, by their weights."""
+        """Weighted mean of the importances of the learners."""
         check_is_fitted(self)
         alpha = self.estimator_weights_ / self.estimator_weights_.sum()
         if self._nodes is not None:
@@ -308,7 +308,7 @@ class AdaBoostClassifier(NamedImportances, StagedClassifier):
 
     @property
     def _winner(self) -> Array:
-        """The class of each node of the trees."""
+        """Return the class of each node of the trees."""
         return np.empty(0, np.intp) if self._shares is None else self._shares.argmax(axis=1)
 
     def _votes_of(self, X: Any) -> Array:
@@ -348,7 +348,7 @@ class AdaBoostClassifier(NamedImportances, StagedClassifier):
             yield scores_of_votes(votes, total)
 
     def staged_score(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[float]:
-        """Accuracy after each round.
+        """Compute the accuracy after each round.
 
         Parameters
         ----------

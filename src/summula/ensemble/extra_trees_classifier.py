@@ -12,7 +12,7 @@ __all__ = ["ExtraTreesClassifier"]
 @inherit_docs()
 @schema.saved()
 class ExtraTreesClassifier(ForestClassifier):
-    """Classification by extremely randomised trees: one threshold per column is drawn, and the best is taken.
+    """Extra-trees classifier: splits are the best among random thresholds, one per column.
 
     Otherwise trees are those of `RandomForestClassifier`, grown on all rows unless `bootstrap` is set.
 

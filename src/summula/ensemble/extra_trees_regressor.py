@@ -12,7 +12,7 @@ __all__ = ["ExtraTreesRegressor"]
 @inherit_docs()
 @schema.saved()
 class ExtraTreesRegressor(ForestRegressor):
-    """Regression by extremely randomised trees: one threshold per column is drawn, and the best is taken.
+    """Extra-trees regressor: splits are the best among random thresholds, one per column.
 
     Otherwise trees are those of `RandomForestRegressor`, grown on all rows unless `bootstrap` is set.
 

@@ -37,22 +37,22 @@ def _counts_scores(model: Any, sizes: schema.Sizes) -> str | None:
         return f"{sizes['n_classes']} classes have {sizes['n_scores']} scores"
     if isinstance(model.init_, str) or len(getattr(model.init_, "classes_", ())) == sizes["n_classes"]:
         return None
-    return f"the start does not give probabilities of {sizes['n_classes']} classes"
+    return f"the initial estimator does not predict probabilities of {sizes['n_classes']} classes"
 
 
 @inherit_docs()
 @schema.saved(_counts_scores, classes_=schema.Labels("n_classes", low=2))
 class GradientBoostingClassifier(GradientBoosting, StagedClassifier):
-    """Classification by stages that follow the negative gradient of a loss, with exact trees or any other regressor.
+    """Gradient boosting classifier, with exact trees or any other regressor as base learner.
 
-    `HistGradientBoostingClassifier` is much faster on large data, takes categories, and streams.
+    `HistGradientBoostingClassifier` is much faster on large data, and supports categories and streams.
 
     Parameters
     ----------
     loss : {"log_loss", "exponential"}, default="log_loss"
         "log_loss" for any number of classes; "exponential", the loss of AdaBoost, for two.
     init : estimator, "zero" or None, default=None
-        Where to start: by default the shares of the classes.
+        Initial estimator: by default the class proportions.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class GradientBoostingClassifier(GradientBoosting, StagedClassifier):
         if weight is not None and len(np.unique(y[weight > 0])) < 2:
             raise DataError(
                 "y contains 1 class after sample_weight trimmed classes with zero weights, while a minimum of 2 "
-                "classes are required; give rows of another class a positive weight."
+                "classes are required; pass a positive weight for rows of another class."
             )
 
     def _coded(self, y: Array) -> Array:

@@ -31,24 +31,24 @@ def _only(scores: Array) -> Array:
 def _has_one_score(model: Any, sizes: schema.Sizes) -> str | None:
     if sizes["n_scores"] != 1:
         return f"one target has {sizes['n_scores']} scores"
-    return "the start predicts classes" if hasattr(model.init_, "classes_") else None
+    return "the initial estimator predicts classes" if hasattr(model.init_, "classes_") else None
 
 
 @inherit_docs()
 @schema.saved(_has_one_score)
 class GradientBoostingRegressor(GradientBoosting, Regressor):
-    """Regression by stages that follow the negative gradient of a loss, with exact trees or any other regressor.
+    """Gradient boosting regressor, with exact trees or any other regressor as base learner.
 
-    `HistGradientBoostingRegressor` is much faster on large data, takes categories, and streams.
+    `HistGradientBoostingRegressor` is much faster on large data, and supports categories and streams.
 
     Parameters
     ----------
     loss : {"squared_error", "absolute_error", "huber", "quantile"}, default="squared_error"
-        "huber" is quadratic for small residuals and linear for large ones; "quantile" gives the quantile `alpha`.
+        "huber" is quadratic for small residuals and linear for large ones; "quantile" predicts the quantile `alpha`.
     init : estimator, "zero" or None, default=None
-        Where to start: by default the mean of the targets, or their median or quantile, depending on the loss.
+        Initial estimator: by default the mean of the targets, or their median or quantile, depending on the loss.
     alpha : float, default=0.9
-        Level of the quantile of "quantile", or of the sizes of residuals beyond which "huber" is linear.
+        Quantile level of "quantile", or of the absolute residuals above which "huber" is linear.
 
     References
     ----------
@@ -134,7 +134,7 @@ class GradientBoostingRegressor(GradientBoosting, Regressor):
     @available_if(grows_trees)
     @inherit_docs(GradientBoosting.apply)
     def apply(self, X: Any) -> Any:
-        """The leaf of each tree that rows end in.
+        """Return the leaf of each tree that rows reach.
 
         Returns
         -------

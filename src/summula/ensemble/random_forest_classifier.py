@@ -12,9 +12,9 @@ __all__ = ["RandomForestClassifier"]
 @inherit_docs()
 @schema.saved()
 class RandomForestClassifier(ForestClassifier):
-    """Classification by a random forest: trees of resampled rows, a few columns tried at each split.
+    """Random forest classifier: trees of bootstrap samples, with a few random columns tried at each split.
 
-    Probabilities are the mean over the trees of the shares of classes in the leaves that a row ends in.
+    Probabilities are the mean over the trees of the class proportions in the leaves that a row reaches.
 
     References
     ----------

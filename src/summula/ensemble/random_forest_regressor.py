@@ -12,9 +12,9 @@ __all__ = ["RandomForestRegressor"]
 @inherit_docs()
 @schema.saved()
 class RandomForestRegressor(ForestRegressor):
-    """Regression by a random forest: trees of resampled rows, a few columns tried at each split.
+    """Random forest regressor: trees of bootstrap samples, with a few random columns tried at each split.
 
-    Predictions are the mean over the trees of the values of the leaves that a row ends in.
+    Predictions are the mean over the trees of the values of the leaves that a row reaches.
 
     References
     ----------

@@ -202,7 +202,7 @@ def _pixels(images: ArrayLike, channel_axis: int | None) -> Array:
     except (TypeError, ValueError):
         raise DataError("images must be an array of numbers: the brightness of each pixel.") from None
     if given.dtype.kind not in "fiub":
-        raise DataError(f"images must hold real numbers, but they are of type {given.dtype}.")
+        raise DataError(f"images must contain real numbers, but they are of type {given.dtype}.")
     if channel_axis is not None:
         if isinstance(channel_axis, bool) or not isinstance(channel_axis, int | np.integer):
             raise ParameterError(f"channel_axis must be an int or None; got {channel_axis!r}.")
@@ -221,9 +221,7 @@ def _pixels(images: ArrayLike, channel_axis: int | None) -> Array:
         raise DataError(f"images of shape {given.shape} have no channels.")
     if not np.isfinite(pixels).all():
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(pixels))[0])
-        raise DataError(
-            f"images have a missing or infinite value, first at {place}: replace it, or leave out the image."
-        )
+        raise DataError(f"images have a missing or infinite value, first at {place}: replace it, or drop the image.")
     return pixels
 
 

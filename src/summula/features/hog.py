@@ -44,7 +44,9 @@ Array = NDArray[Any]
 
 _CUT = 0.2  # threshold of l2-hys
 _PIXELS = 1 << 18  # number of pixels computed at once, so that they stay in the cache
-_ROUNDING = 64 * float(np.finfo(np.float64).eps)  # gradients below this share of the largest pixel are errors
+_ROUNDING = 64 * float(
+    np.finfo(np.float64).eps
+)  # gradients below this, relative to the largest pixel, are rounding errors
 
 
 def _is_shape(value: Any, lengths: tuple[int, ...]) -> bool:
@@ -76,11 +78,11 @@ def _has_all_pixels(model: Any, sizes: schema.Sizes) -> str | None:
 @inherit_docs()
 @schema.saved(_has_all_pixels, image_shape_=schema.Items(schema.Integer(1, 2**31 - 1), low=2))
 class HOG(Lift):
-    """Describe images by the orientations of their edges, counted in cells (histograms of oriented gradients).
+    """Histograms of oriented gradients: counts of edge orientations in cells of an image.
 
     Rows are images, pixel by pixel, or X is an array of images. The features do not change with brightness and
-    contrast, and little with small displacements, so linear models of them recognise shapes that those of pixels do
-    not.
+    contrast, and little with small displacements, so linear models of them recognise shapes better than linear models
+    of pixels.
 
     Parameters
     ----------
@@ -230,7 +232,7 @@ class HOG(Lift):
 
         check_is_fitted(self)
         if X is None:
-            raise DataError("The picture of HOG is that of an image: pass rows, summula.plot(model, X, row=0).")
+            raise DataError("The plot of HOG shows an image: pass rows, summula.plot(model, X, row=0).")
         source = self._reading(self._rows_of(X))
         if source.streams or not 0 <= row < source.n_rows:
             raise DataError(
@@ -326,7 +328,7 @@ class HOG(Lift):
         place = rows[:, None] * layout.cells[1] + columns
         base = (np.arange(n)[:, None, None] * (layout.cells[0] * layout.cells[1]) + place) * bins
         length = n * layout.cells[0] * layout.cells[1] * bins
-        # `bincount` adds in the order of the pixels, whatever the number of images.
+        # `bincount` adds in the order of the pixels, for any number of images.
         sums = np.bincount((base + first).ravel(), (magnitude - upper).ravel(), length)
         sums += np.bincount((base + second).ravel(), upper.ravel(), length)
         return sums.reshape(n, *layout.cells, bins)

@@ -79,7 +79,7 @@ class Lift(Transformer):
         n = self.n_output_features_
         if w.shape not in ((n,), (1, n)):
             raise ParameterError(
-                f"coef must hold one coefficient for each of {n} lifted features; got an array of shape {w.shape}. For "
+                f"coef must have one coefficient for each of {n} lifted features; got an array of shape {w.shape}. For "
                 "several classes, pass one row of coef_ at a time."
             )
         return w.ravel()
@@ -106,9 +106,9 @@ def finite_numbers(values: Any, name: str) -> NDArray[np.float64]:
     try:
         found = np.asarray(values, np.float64)
     except (TypeError, ValueError):
-        raise ParameterError(f"{name} must hold numbers; got {values!r}.") from None
+        raise ParameterError(f"{name} must contain numbers; got {values!r}.") from None
     if not np.isfinite(found).all():
-        raise ParameterError(f"{name} must hold finite numbers.")
+        raise ParameterError(f"{name} must contain finite numbers.")
     return found
 
 

@@ -36,11 +36,11 @@ class Sphere(NamedTuple):
     Attributes
     ----------
     center : ndarray of shape (n_features,)
-        NaN where the boundary is a hyperplane, which has none.
+        NaN if the boundary is a hyperplane, which has none.
     radius : float
         Infinite for a hyperplane; NaN if the score has one sign everywhere, so that there is no boundary.
     sign_inside : int
-        The sign of the score inside: 1 if the second of two classes, or the larger values, lie there, else -1;
+        Sign of the score inside: 1 if the second of two classes, or the larger values, are there, else -1;
         0 for a hyperplane.
     """
 
@@ -84,7 +84,7 @@ class ParabolicLift(Lift):
     def _write_rows(self, chunk: Chunk, out: Array) -> None:
         d = chunk.n_features
         out[:, :d] = chunk.X
-        total = np.zeros(len(chunk))  # column by column: the same sums whatever the memory layout
+        total = np.zeros(len(chunk))  # column by column, so that sums do not depend on the memory layout
         with np.errstate(over="ignore"):
             for j in range(d):
                 total += np.square(out[:, j], dtype=np.float64)

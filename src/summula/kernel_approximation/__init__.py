@@ -1,4 +1,4 @@
-"""Features whose inner products approximate a kernel, so that linear models serve where a kernel would need n x n.
+"""Features whose inner products approximate a kernel, so that linear models replace n x n kernel matrices.
 
 >>> from summula.kernel_approximation import RBFSampler
 >>> RBFSampler(n_components=4, random_state=0).fit_transform([[0.0, 1.0], [1.0, 0.0]]).shape

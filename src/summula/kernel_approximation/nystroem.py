@@ -1,11 +1,11 @@
-"""Nystroem's approximation: a kernel by its values with some rows of the data.
+"""Nystroem approximation of a kernel by its values with a sample of the rows.
 
 With m rows B (the basis) drawn from the data and K_BB = U diag(s) U'
 
     phi(x) = U diag(s)^(-1/2) U' k(B, x),      phi(x)'phi(z) = k(x, B) K_BB^+ k(B, z)                            (1)
 
 which is exact for rows of the basis. Williams and Seeger (2001), Using the Nystroem method to speed up kernel machines.
-The basis is drawn by row number, so it does not depend on how the rows are stored, and a stream is read once.
+The basis is drawn by row number, so it does not depend on the storage of the rows, and a stream is read once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["Nystroem"]
 
 Array = NDArray[Any]
 
-_RANK = 1e-12  # eigenvalues below it, relative to the largest, are rounding
+_RANK = 1e-12  # smaller eigenvalues, relative to the largest, are rounding
 
 
 @inherit_docs()
@@ -46,7 +46,7 @@ _RANK = 1e-12  # eigenvalues below it, relative to the largest, are rounding
     normalization_=schema.Array("float", "n_basis", "n_basis"),
 )
 class Nystroem(RandomFeatures):
-    """Features of any kernel from a sample of the rows.
+    """Approximate features of any kernel from a sample of the rows.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Nystroem(RandomFeatures):
     gamma, coef0, degree : float, optional
     kernel_params : dict, optional
     n_components : int, default=100
-        Rows of the basis, and features.
+        Number of rows of the basis, and of features.
     n_jobs : int, optional
 
     Attributes
@@ -131,12 +131,12 @@ class Nystroem(RandomFeatures):
         self.components_ = basis
 
     def _basis(self, run: Run, size: int) -> Array:
-        """Row numbers: those with the least random bits."""
+        """Return the row numbers with the smallest random bits."""
         bits = random_bits(stream_key(seed_from(self.random_state)), run.source.n_rows)
         return np.sort(np.argsort(bits, kind="stable")[:size]).astype(np.int64)
 
     def _features(self, chunk: Chunk) -> Array:
-        """Equation (1)."""
+        """Return the features (1)."""
         kernel = chosen_kernel(self, self.components_.shape[1])
         if kernel is None:
             values = chunk.block(np.float64)
@@ -150,7 +150,7 @@ class Nystroem(RandomFeatures):
         return product(aligned(values), aligned(np.ascontiguousarray(self.normalization_.T, dtype=np.float64)))
 
     def transform(self, X: Any) -> Any:
-        """The features of rows.
+        """Return the features of rows.
 
         Returns
         -------
@@ -166,7 +166,7 @@ class Nystroem(RandomFeatures):
 
 
 def _root_of_inverse(K: Array) -> Array:
-    """K^(-1/2) on the directions that rows of the basis have; the root is symmetric, so it is the only one."""
+    """Return K^(-1/2) on the range of K; the symmetric root is unique."""
     with solving(len(K)):
         values, vectors = np.linalg.eigh((K + K.T) / 2)
         size = np.abs(values)
@@ -180,7 +180,7 @@ def _only_function_parameters(model: Any) -> bool:
 
 
 def _gather(run: Run, chosen: Array) -> Any:
-    """Some rows by their numbers, in one pass."""
+    """Return some rows by their numbers, in one pass."""
     found = []
     for part in run.parts:
         for chunk in part.chunks():

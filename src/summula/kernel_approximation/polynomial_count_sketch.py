@@ -1,6 +1,6 @@
 """Random features of polynomial kernels by sketches.
 
-The count sketch of x adds every s(j) x_j to the entry h(j) of a vector of length m, with random places h and signs s;
+The count sketch of x adds every s(j) x_j to entry h(j) of a vector of length m, with random indices h and signs s;
 the product of two sketches has the expectation x'z. The sketch of the p-fold tensor product of x is the convolution of
 p independent sketches, a product of their Fourier transforms,
 
@@ -31,16 +31,16 @@ __all__ = ["PolynomialCountSketch"]
 Array = NDArray[Any]
 
 
-_MOST_COMPONENTS = 2**20  # every row becomes as many numbers
+_MOST_COMPONENTS = 2**20  # maximum number of values per row
 
 
 def _places_fit(sketch: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: every place is one of the components, and there is one for each term."""
+    """Check a saved model: every index is that of a component, and there is one for each term."""
     places = getattr(sketch, "indexHash_", None)
     if places is not None and places.shape[1] != sizes["n_features"] + (sketch.coef0 != 0):
         return f"indexHash_ has {places.shape[1]} terms for {sizes['n_features']} columns"
     if places is not None and places.size and int(places.max()) >= sketch.n_components:
-        return f"indexHash_ has places beyond the {sketch.n_components} components"
+        return f"indexHash_ has indices beyond the {sketch.n_components} components"
     return None
 
 
@@ -58,15 +58,15 @@ class PolynomialCountSketch(RandomFeatures):
     gamma : float, default=1.0
     degree : int, default=2
     coef0 : float, default=0.0
-        0 or more.
+        Non-negative.
     n_components : int, default=100
 
     Attributes
     ----------
     indexHash_ : ndarray of shape (degree, n_features), or n_features + 1 where coef0 is not 0
-        The entry every column is added to, in each of the sketches.
+        Index of the entry to which each column is added, in each of the sketches.
     bitHash_ : ndarray of the same shape
-        Its sign.
+        Sign of each column.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class PolynomialCountSketch(RandomFeatures):
         self.random_state = random_state
 
     def _draw(self, run: Run) -> None:
-        """Draw places and signs; only the number of columns matters."""
+        """Draw indices and signs, which depend on the number of columns only."""
         terms = run.source.n_features + (self.coef0 != 0)
         seed, shape = seed_from(self.random_state), (int(self.degree), terms)
         size = shape[0] * shape[1]
@@ -109,7 +109,7 @@ class PolynomialCountSketch(RandomFeatures):
         self.bitHash_ = (2 * integers(stream_key(seed, 1), size, 2) - 1).reshape(shape)
 
     def _features(self, chunk: Chunk) -> Array:
-        """Equation (1)."""
+        """Return the features (1)."""
         d = self.indexHash_.shape[1] - (self.coef0 != 0)
         total: Any = None
         for place, sign in zip(self.indexHash_, self.bitHash_, strict=True):

@@ -1,4 +1,4 @@
-"""Base class of kernel approximations: the seed, and transforming sparse rows block by block."""
+"""Base class of kernel approximations: the seed, and block-wise transformation of sparse rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 @inherit_docs()
 class RandomFeatures(ClassNamePrefixFeaturesOutMixin, Transformer):
-    """Rows turned into `n_components` features, which are dense also for sparse rows.
+    """Base class of transformers to `n_components` features, which are dense also for sparse rows.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, Transformer):
         return int(self.n_components)
 
     def _features(self, chunk: Chunk) -> Array:
-        """The features of the rows of a chunk."""
+        """Return the features of the rows of a chunk."""
         raise NotImplementedError
 
     def _write_rows(self, chunk: Chunk, out: Array) -> None:
-        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is named by the caller
+        with np.errstate(invalid="ignore", over="ignore"):  # the caller reports values that are not finite
             out[...] = self._features(chunk)
 
     def _transform_sparse(self, X: Any) -> Any:
@@ -66,12 +66,12 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, Transformer):
         return self._n_outputs()
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Names of the features: the class in small letters, and a number.
+        """Return the names of the features: the lower-case class name and a number.
 
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names of the columns: checked, and not used.
+            Names of the columns; validated, but not used.
 
         Returns
         -------

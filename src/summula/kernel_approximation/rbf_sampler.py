@@ -31,10 +31,10 @@ Array = NDArray[Any]
 
 
 def _width_fits(sampler: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: there are as many weights as components."""
+    """Check a saved model: there are as many weights as components."""
     weights = getattr(sampler, "random_weights_", None)
     if weights is not None and weights.shape[1] != sampler.n_components:
-        return f"random_weights_ has {weights.shape[1]} columns and n_components is {sampler.n_components}"
+        return f"random_weights_ has {weights.shape[1]} columns, but n_components is {sampler.n_components}"
     return None
 
 
@@ -50,7 +50,7 @@ class RBFSampler(RandomFeatures):
     Parameters
     ----------
     gamma : "scale" or float, default=1.0
-        1 / (2 sigma^2); "scale" is 1 / (n_features X.var()), which takes a pass over the rows.
+        1 / (2 sigma^2); "scale" is 1 / (n_features X.var()), which needs a pass over the rows.
     n_components : int, default=100
 
     Attributes
@@ -80,7 +80,7 @@ class RBFSampler(RandomFeatures):
         self.random_state = random_state
 
     def _draw(self, run: Run) -> None:
-        """Draw the weights; only the number of columns matters, unless gamma is "scale"."""
+        """Draw the weights, which depend on the number of columns only, unless gamma is "scale"."""
         d, m = run.source.n_features, int(self.n_components)
         seed, gamma = seed_from(self.random_state), self._rate(run)
         draws = normal(stream_key(seed, 0), d * m).reshape(d, m)
@@ -98,7 +98,7 @@ class RBFSampler(RandomFeatures):
         return 1.0 / (d * whole) if whole > 0 else 1.0
 
     def _features(self, chunk: Chunk) -> Array:
-        """Equation (1)."""
+        """Return the features (1)."""
         Z = chunk.times(self.random_weights_) + self.random_offset_
         np.cos(Z, out=Z)
         Z *= np.sqrt(2.0 / self.n_components)

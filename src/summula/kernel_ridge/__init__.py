@@ -1,4 +1,4 @@
-"""Kernel ridge regression, and least mean squares with a kernel.
+"""Kernel ridge regression and kernel least mean squares.
 
 >>> from summula.kernel_ridge import KernelRidge
 >>> KernelRidge(alpha=1e-6, kernel="rbf", gamma=1.0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0]).predict([[1.0]]).round(

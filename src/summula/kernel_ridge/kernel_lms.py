@@ -4,8 +4,8 @@ The step of LMS, theta <- theta + eta (y_i - theta'phi(x_i)) phi(x_i), keeps the
 
     theta = sum_i beta_i phi(x_i),      beta_i <- beta_i + eta (y_i - sum_j beta_j k(x_j, x_i))                  (1)
 
-Features are never written out. Every row that is visited becomes a centre; with a budget, the centre with the smallest
-|beta| sqrt(k(x, x)) makes room for a new one, which bounds memory and time per row on a stream.
+Features are implicit. Every visited row becomes a centre; with a budget, the centre with the smallest
+|beta| sqrt(k(x, x)) is replaced by the new one, which bounds memory and time per row on a stream.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ def _first_column(compute: RowFunction, chunk: Any) -> Array:
     t_=schema.Integer(0),
 )
 class KernelLMS(Regressor):
-    """Kernel least mean squares, for rows that come one after the other.
+    """Kernel least mean squares, an online regressor.
 
     Parameters
     ----------
     kernel : str, Kernel or callable, default="rbf"
     eta : float, default=0.5
-        Step size; below 2 / k(x, x) the error of a row shrinks when it is visited again.
+        Step size; below 2 / k(x, x), visiting a row again reduces its error.
     max_iter : int, default=1
-        Passes over the rows.
+        Number of passes over the rows.
     budget : int, optional
-        Most centres; without one every row is a centre.
+        Maximum number of centres; None makes every row a centre.
     gamma, degree, coef0, kernel_params :
-        Of the kernel, as in `KernelRidge`.
+        Parameters of the kernel, as in `KernelRidge`.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class KernelLMS(Regressor):
     beta_ : ndarray of shape (n_centres,)
     n_iter_ : int
     t_ : int
-        Rows seen.
+        Number of rows visited.
 
     References
     ----------
@@ -112,7 +112,7 @@ class KernelLMS(Regressor):
 
     @with_callbacks
     def fit(self, X: Any, y: Any) -> Any:
-        """Visit the rows in their order, `max_iter` times.
+        """Fit the model by `max_iter` passes over the rows, in order.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class KernelLMS(Regressor):
         return self
 
     def partial_fit(self, X: Any, y: Any) -> Any:
-        """Visit some more rows once.
+        """Update the model by one pass over more rows.
 
         Parameters
         ----------
@@ -142,13 +142,13 @@ class KernelLMS(Regressor):
     def _start(self, run: Run, y: Any) -> None:
         check_one_target(run, y)
         if self.kernel == "precomputed":
-            raise DataError("KernelLMS evaluates its kernel on new rows: give the kernel, not a matrix of its values.")
+            raise DataError("KernelLMS evaluates its kernel on new rows: pass the kernel, not a precomputed matrix.")
         self.centres_, self.beta_ = np.empty((0, run.source.n_features)), np.empty(0)
-        self._numbers = np.empty(0, np.int64)  # which row of this fit a centre is
+        self._numbers = np.empty(0, np.int64)  # row number of each centre in this fit
         self.n_iter_, self.t_ = 0, 0
 
     def _visit(self, run: Run) -> None:
-        """One pass (1), row by row; the kernel between a chunk and the centres is computed at once."""
+        """Perform one pass (1), row by row; the kernel between a chunk and the centres is computed at once."""
         kernel = chosen_kernel(self, run.source.n_features)
         assert kernel is not None
         state = _Centres(self.centres_, self.beta_, self._numbers, self.budget)
@@ -162,7 +162,7 @@ class KernelLMS(Regressor):
                     state.learn(kernel, rows, y[a : a + 256], chunk.start + a, float(self.eta))
         self.centres_, self.beta_, self._numbers = state.X, state.beta, state.numbers
         if not np.isfinite(self.beta_).all():
-            raise DataError(f"Steps of eta={self.eta:g} diverge; choose eta below 2 / k(x, x).")
+            raise DataError(f"The fit with eta={self.eta:g} diverges; choose eta below 2 / k(x, x).")
         self.n_iter_ += 1
         self.t_ += run.source.n_rows
 
@@ -176,13 +176,13 @@ class KernelLMS(Regressor):
 
 
 class _Centres:
-    """The centres with their weights, and the rows of the data they are."""
+    """The centres with their weights and row numbers."""
 
     def __init__(self, X: Array, beta: Array, numbers: Array, budget: int | None) -> None:
         self.X, self.beta, self.numbers, self.budget = X, beta, numbers, budget
 
     def learn(self, kernel: Any, rows: Rows, y: Array, start: int, eta: float) -> None:
-        """Steps (1) for some rows, one after the other."""
+        """Perform steps (1) for some rows in order."""
         old = len(self.beta)
         known = {int(number): place for place, number in enumerate(self.numbers) if number >= 0}
         X = np.vstack([self.X, rows.X])
@@ -194,7 +194,7 @@ class _Centres:
         for i in range(len(rows)):
             change = eta * (y[i] - float(K[i] @ beta))
             place = known.get(start + i, old + i)
-            place = place if place == old + i or beta[place] else old + i  # it may have made room meanwhile
+            place = place if place == old + i or beta[place] else old + i  # the centre may have been replaced
             used += int(not beta[place] and change != 0.0)
             beta[place] += change
             if self.budget is not None and used > self.budget:

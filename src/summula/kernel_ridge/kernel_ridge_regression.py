@@ -7,15 +7,15 @@ is solved by theta = sum_i c_i phi(x_i) with, for weights of 1,
     (K + alpha I) c = y,       and in general   (S K S + alpha I) S^-1 c = S y,   S = diag(sqrt(w))               (2)
 
 The matrix is positive definite. It is factored in single precision (half the time and memory of double), and conjugate
-gradients in double precision, preconditioned by these factors, correct the answer to rounding; where single precision
-is not enough (a condition number above about 1e6), double precision factors it. The objective is convex, and the
+gradients in double precision, preconditioned by this factor, refine the solution to rounding; if single precision is
+not sufficient (condition numbers above about 1e6), it is factored in double precision. The objective is convex, and the
 residual r of (2) bounds its gap: J - min J <= r' (S K S + alpha I)^-1 r <= ||r||^2 / alpha.
 
-A linear kernel of few columns needs no n x n matrix: with Z = S X, S K S = Z Z' and
+A linear kernel with few columns needs no n x n matrix: with Z = S X, S K S = Z Z' and
 
     (Z Z' + alpha I)^-1 b = (b - Z (Z'Z + alpha I)^-1 Z'b) / alpha                                               (3)
 
-whose residual is computed and solved for again, which makes up for digits that cancel.
+followed by one step of iterative refinement, which compensates for cancellation.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ __all__ = ["KernelRidge"]
 
 Array = NDArray[Any]
 
-_SINGLE = 1_024  # rows from which single precision is tried
+_SINGLE = 1_024  # number of rows from which single precision is tried
 _CORRECTIONS = 60
 _NARROW = 4  # rows per column from which a linear kernel is solved by (3)
 _REFINEMENTS = 3
-_CLOSE = 1e-12  # residual of (3), as a share of the right side
+_CLOSE = 1e-12  # residual of (3), relative to the right-hand side
 
 
 class LinearGram(NamedTuple):
-    """The matrix X X' of a linear kernel, which is not formed."""
+    """The implicit matrix X X' of a linear kernel."""
 
     X: Any
 
@@ -78,7 +78,7 @@ def _one_target(compute: RowFunction, chunk: Chunk) -> Array:
 
 
 def solve_positive(A: Array, B: Array) -> Array:
-    """A^-1 B for a positive definite matrix, by equation (2)'s factors and corrections; A is not changed."""
+    """Return A^-1 B for a positive definite matrix, by a refined factorisation as for (2); A is not modified."""
     if len(A) < _SINGLE:
         return np.asarray(linalg.solve(A, B, assume_a="pos"))
     try:
@@ -92,7 +92,7 @@ def solve_positive(A: Array, B: Array) -> Array:
 
 
 def _corrected(A: Array, b: Array, factor: Any) -> Array:
-    """Conjugate gradients preconditioned by factors in single precision; NaN where they do not get there."""
+    """Solve by conjugate gradients preconditioned by a single-precision factor; NaN if they do not converge."""
 
     def precondition(r: Array) -> Array:
         size = float(np.abs(r).max(initial=0.0)) or 1.0
@@ -124,7 +124,7 @@ def _corrected(A: Array, b: Array, factor: Any) -> Array:
 )
 @dataclass(frozen=True)
 class KernelRidgeCertificate(Certificate):
-    """The objective (1), and the bound on its gap by the residual of (2).
+    """Certificate: the objective (1), and the bound on its gap by the residual of (2).
 
     It is "stationary", with an infinite gap, if K + alpha I is not positive definite: (1) may then have no minimum.
     """
@@ -150,18 +150,18 @@ class KernelRidgeCertificate(Certificate):
         else:
             K = gram(self.kernel, rows_of(rows, centre_of(self.kernel, rows, weight)))
         primal, gap = objective(K, chunk.y.astype(np.float64), weight, self.alpha, self.coef)
-        if self.kind == "stationary":  # the objective is not convex, so the residual bounds nothing
+        if self.kind == "stationary":  # the objective is not convex, so the residual gives no bound
             gap = np.inf
         slack = 1e-8 * max(abs(self.primal), 1e-300)
         return Verification(primal, gap, bool(abs(primal - self.primal) <= slack and gap <= self.gap + slack))
 
 
 def objective(K: Any, Y: Array, weight: Array, alpha: Array, coef: Array) -> tuple[float, float]:
-    """The objective (1), summed over the targets, and the bound on its gap (infinite without a penalty)."""
+    """Return the objective (1), summed over the targets, and the bound on its gap (infinite without a penalty)."""
     fitted = K @ coef
     residual = Y - fitted
     square = np.einsum("ij,ij->j", coef, fitted)
-    with np.errstate(over="ignore", invalid="ignore"):  # `fit` refuses an objective that is not finite
+    with np.errstate(over="ignore", invalid="ignore"):  # `fit` rejects an objective that is not finite
         primal = float((weight @ residual**2 + alpha * square).sum())
     root = np.sqrt(weight)[:, None]
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -177,20 +177,20 @@ def objective(K: Any, Y: Array, weight: Array, alpha: Array, coef: Array) -> tup
     certificate_=schema.Object(KernelRidgeCertificate),
 )
 class KernelRidge(Regressor):
-    """Ridge regression with a kernel.
+    """Kernel ridge regression.
 
     Parameters
     ----------
     alpha : float or array-like of shape (n_targets,), default=1.0
-        Penalty.
+        Strength of the penalty.
     kernel : str, Kernel or callable, default="linear"
-        A name of scikit-learn, a kernel of `summula.kernels`, "precomputed", or a function of two rows.
+        A kernel name of scikit-learn, a kernel of `summula.kernels`, "precomputed", or a function of two rows.
     gamma : float, optional
         1 / n_features by default.
     degree : float, default=3
     coef0 : float, default=1
     kernel_params : dict, optional
-        Further arguments of a function.
+        Additional arguments of a kernel function.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class KernelRidge(Regressor):
 
     Notes
     -----
-    Fits n x n equations in memory. For more rows than that allows use `Nystroem` followed by `Ridge`, which stream.
+    Solves n x n equations in memory. For larger data use `Nystroem` followed by `Ridge`, which stream.
 
     Examples
     --------
@@ -241,7 +241,7 @@ class KernelRidge(Regressor):
         Parameters
         ----------
         X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-            Or with kernel="precomputed" the kernel matrix of shape (n_samples, n_samples).
+            Training data, or with kernel="precomputed" the kernel matrix of shape (n_samples, n_samples).
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or names of columns of X
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
         """
@@ -287,7 +287,7 @@ class KernelRidge(Regressor):
         alpha = numbers_in("alpha", self.alpha).reshape(-1)
         if len(alpha) not in (1, targets) or (alpha < 0).any():
             raise DataError(
-                f"alpha must be one penalty of 0 or more, or one per target ({targets}); got {self.alpha!r}."
+                f"alpha must be one non-negative penalty, or one per target ({targets}); got {self.alpha!r}."
             )
         return np.array(np.broadcast_to(alpha, (targets,)))
 
@@ -325,7 +325,7 @@ def _read(run: Run) -> tuple[Any, Array, Array]:
 
 
 def _linear_coefficients(X: Any, Y: Array, weight: Array, alpha: Array) -> Array | None:
-    """c of equation (2) by (3); None where its digits do not suffice (a penalty of 0, or next to nothing)."""
+    """Return c of (2) by (3); None if it is not accurate enough (for a penalty of 0, or a tiny one)."""
     if not (alpha > 0).all():
         return None
     root = np.sqrt(weight)[:, None]
@@ -344,7 +344,7 @@ def _linear_coefficients(X: Any, Y: Array, weight: Array, alpha: Array) -> Array
         factor = Factor.of(inner + value * np.eye(len(inner)))
         u, left = np.zeros_like(b), b
         for _ in range(_REFINEMENTS):
-            with np.errstate(over="ignore", invalid="ignore"):  # a refinement that diverges is refused below
+            with np.errstate(over="ignore", invalid="ignore"):  # a diverging refinement is rejected below
                 u = u + (left - product(Z, factor.solve(product(Z.T, left)))) / value
                 left = b - product(Z, product(Z.T, u)) - value * u
         if not float(np.linalg.norm(left)) <= _CLOSE * float(np.linalg.norm(b)) < np.inf:
@@ -354,9 +354,9 @@ def _linear_coefficients(X: Any, Y: Array, weight: Array, alpha: Array) -> Array
 
 
 def _coefficients(K: Array, Y: Array, weight: Array, alpha: Array, *, is_given: bool) -> tuple[Array, bool]:
-    """c of equation (2) for every target (rows without weight have c = 0), and whether the matrix was definite.
+    """Return c of (2) for every target (c = 0 for rows without weight), and whether the matrix was definite.
 
-    A matrix that is not given by the user is written to meanwhile: a copy would take as much memory again.
+    A matrix that was not passed by the user is overwritten temporarily, which avoids a copy.
     """
     kept, root = np.flatnonzero(weight > 0), np.sqrt(weight[weight > 0])
     whole = len(kept) == len(K)

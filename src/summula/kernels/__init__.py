@@ -1,4 +1,4 @@
-"""Kernels: inner products of features that are never written out. Read `kernel.py`, then `standard.py`.
+"""Kernels: inner products of implicit features. Reading order: `kernel`, `standard`.
 
 >>> from summula.kernels import Gaussian, Linear
 >>> k = Gaussian(1.0) + 0.5 * Linear()

@@ -3,7 +3,7 @@
 A kernel k(x, z) is an inner product of features, k(x, z) = phi(x)'phi(z). Then every matrix K with K_ij = k(x_i, x_j)
 is symmetric and positive semidefinite (Mercer). With kernels k1, k2 and c >= 0
 
-    k1 + k2     has the features of both, one after the other                                                   (1)
+    k1 + k2     has the features of both, concatenated                                                          (1)
     k1 k2       has all products of a feature of k1 and one of k2                                               (2)
     c k1        has the features of k1 times sqrt(c)                                                            (3)
 """
@@ -28,13 +28,13 @@ __all__ = ["Custom", "Kernel", "KernelProduct", "KernelSum", "ScaledKernel", "ce
 
 Array = NDArray[Any]
 
-_BLOCK = 1_024  # rows of a block of a kernel matrix
+_BLOCK = 1_024  # rows per block of a kernel matrix
 
 
 class Kernel(ABC):
-    """A function k(x, z) of two rows; called with matrices it gives the matrix of all pairs of rows.
+    """A function k(x, z) of two rows; called with matrices it returns the matrix of all pairs of rows.
 
-    A subclass writes `evaluate` and `diagonal`; `features` where the feature map is finite.
+    Subclasses implement `evaluate` and `diagonal`, and `features` if the feature map is finite.
     """
 
     @property
@@ -44,14 +44,14 @@ class Kernel(ABC):
 
     @abstractmethod
     def evaluate(self, A: Rows, B: Rows) -> Array:
-        """k(a_i, b_j) for all rows of two blocks, a new array of their dtype."""
+        """Return k(a_i, b_j) for all rows of two blocks, as a new array of their dtype."""
 
     @abstractmethod
     def diagonal(self, A: Rows) -> Array:
-        """k(a_i, a_i) for all rows of a block."""
+        """Return k(a_i, a_i) for all rows of a block."""
 
     def features(self, X: Any) -> Array:
-        """The explicit feature map phi, one row of features per row of X.
+        """Return the explicit feature map phi, one row of features per row of X.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class Kernel(ABC):
         )
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
-        """The kernel matrix of the rows of X and those of Z (X itself without Z).
+        """Return the kernel matrix of the rows of X and those of Z (X itself by default).
 
         Parameters
         ----------
@@ -100,9 +100,9 @@ class Kernel(ABC):
 
 
 def centre_of(kernel: Kernel, X: Any, weight: Array | None = None) -> Array | None:
-    """Return the origin of dense rows that minimises rounding in products; None if it must not move.
+    """Return the origin of dense rows that minimises rounding in products; None if the kernel is not shift-invariant.
 
-    Rows without weight have no say in it.
+    Rows without weight are ignored.
     """
     if not kernel.translation_invariant or hasattr(X, "indptr"):
         return None
@@ -112,7 +112,7 @@ def centre_of(kernel: Kernel, X: Any, weight: Array | None = None) -> Array | No
 
 
 def gram(kernel: Kernel, A: Rows, B: Rows | None = None) -> Array:
-    """The matrix of all pairs of rows, computed in blocks on the threads of the engine; symmetric without B."""
+    """Return the matrix of all pairs of rows, computed in blocks on the threads of the engine; symmetric without B."""
     other, engine = A if B is None else B, local_engine()
     out = np.empty((len(A), len(other)), A.dtype)
 
@@ -140,7 +140,7 @@ def gram(kernel: Kernel, A: Rows, B: Rows | None = None) -> Array:
 
 @dataclass(frozen=True)
 class _KernelPair(Kernel):
-    """A kernel made of two."""
+    """Base class of combinations of two kernels."""
 
     left: Kernel
     right: Kernel
@@ -153,7 +153,7 @@ class _KernelPair(Kernel):
 @schema.saved(left=schema.Object(Kernel), right=schema.Object(Kernel))
 @dataclass(frozen=True)
 class KernelSum(_KernelPair):
-    """k1 + k2, equation (1)."""
+    """The sum k1 + k2, equation (1)."""
 
     def evaluate(self, A: Rows, B: Rows) -> Array:
         return np.asarray(self.left.evaluate(A, B) + self.right.evaluate(A, B))
@@ -162,14 +162,14 @@ class KernelSum(_KernelPair):
         return np.asarray(self.left.diagonal(A) + self.right.diagonal(A))
 
     def features(self, X: Any) -> Array:
-        """Equation (1)."""
+        """Return the features (1)."""
         return np.hstack([self.left.features(X), self.right.features(X)])
 
 
 @schema.saved(left=schema.Object(Kernel), right=schema.Object(Kernel))
 @dataclass(frozen=True)
 class KernelProduct(_KernelPair):
-    """k1 k2, equation (2)."""
+    """The product k1 k2, equation (2)."""
 
     def evaluate(self, A: Rows, B: Rows) -> Array:
         return np.asarray(self.left.evaluate(A, B) * self.right.evaluate(A, B))
@@ -178,7 +178,7 @@ class KernelProduct(_KernelPair):
         return np.asarray(self.left.diagonal(A) * self.right.diagonal(A))
 
     def features(self, X: Any) -> Array:
-        """Equation (2)."""
+        """Return the features (2)."""
         F, G = self.left.features(X), self.right.features(X)
         return np.asarray(F[:, :, None] * G[:, None, :]).reshape(len(F), -1)
 
@@ -186,7 +186,7 @@ class KernelProduct(_KernelPair):
 @schema.saved(kernel=schema.Object(Kernel), factor=schema.Real(0.0))
 @dataclass(frozen=True)
 class ScaledKernel(Kernel):
-    """c k, equation (3)."""
+    """The multiple c k, equation (3)."""
 
     kernel: Kernel
     factor: float
@@ -195,7 +195,7 @@ class ScaledKernel(Kernel):
         if not 0.0 <= self.factor < np.inf:
             raise ParameterError(
                 f"A kernel times {self.factor:g} is not a kernel, since its matrices are not positive semidefinite; "
-                "scale by a number of 0 or more."
+                "scale by a non-negative number."
             )
 
     @property
@@ -211,15 +211,15 @@ class ScaledKernel(Kernel):
         return np.asarray(self.factor * self.kernel.diagonal(A))
 
     def features(self, X: Any) -> Array:
-        """Equation (3)."""
+        """Return the features (3)."""
         return np.asarray(np.sqrt(self.factor) * self.kernel.features(X))
 
 
 @dataclass(frozen=True)
 class Custom(Kernel):
-    """A kernel given as a function of two matrices, `function(X, Z)`, that returns the matrix of all pairs of rows.
+    """A kernel defined by a function of two matrices, `function(X, Z)`, that returns the matrix of all pairs of rows.
 
-    Models with such a kernel can be pickled if the function can, and are not saved to files.
+    Models with such a kernel can be pickled if the function can, but cannot be saved to model files.
     """
 
     function: Callable[[Any, Any], Any]

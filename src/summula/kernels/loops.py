@@ -1,4 +1,4 @@
-"""Compiled loops of the kernels: inner products are turned into values of a kernel in place."""
+"""Compiled loops that convert inner products to kernel values in place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _gaussian64(P: Array, a: Array, b: Array, gamma: float) -> None:
     factor = -gamma * _LOG2_E
     for i in range(P.shape[0]):
         row, ai = P[i], a[i]
-        for j in range(P.shape[1]):  # (apart, the processor overlaps more exponentials)
+        for j in range(P.shape[1]):  # (in a separate loop the processor overlaps more exponentials)
             t = factor * ((ai + b[j]) - 2.0 * row[j])
             t = 0.0 if t > 0.0 else t
             row[j] = t if t > _LEAST64 else _NONE64
@@ -83,7 +83,7 @@ def absolute_differences(A: Array, B: Array, out: Array) -> None:
 
 @kernel
 def powers(P: Array, gamma: float, coef0: float, degree: int) -> None:
-    """P_ij = (gamma P_ij + coef0)^degree, in place, for whole degrees."""
+    """P_ij = (gamma P_ij + coef0)^degree, in place, for integer degrees."""
     for i in range(P.shape[0]):
         for j in range(P.shape[1]):
             base, value, left = gamma * P[i, j] + coef0, 1.0, degree

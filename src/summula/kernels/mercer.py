@@ -18,16 +18,16 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class MercerTest:
-    """Whether a kernel matrix is symmetric and positive semidefinite; true when it is, up to rounding.
+    """Whether a kernel matrix is symmetric and positive semidefinite; true if it is, up to rounding.
 
     Attributes
     ----------
     eigenvalue : float
-        The least eigenvalue of the symmetric part.
+        Smallest eigenvalue of the symmetric part.
     asymmetry : float
         The largest |K_ij - K_ji|.
     tolerance : float
-        Below zero by at most so much counts as rounding: n eps times the largest |eigenvalue|.
+        Negative eigenvalues of at most this size count as rounding: n eps times the largest |eigenvalue|.
     """
 
     eigenvalue: float
@@ -39,18 +39,18 @@ class MercerTest:
 
 
 def is_mercer(kernel: Any, X: Any = None) -> MercerTest:
-    """Test Mercer's condition: of a matrix, or of a kernel on the rows of X (a sample can only refute a kernel).
+    """Test Mercer's condition for a matrix, or for a kernel on the rows of X (a sample can only refute a kernel).
 
     Parameters
     ----------
     kernel : array-like of shape (n, n), Kernel, or function of (X, Z)
     X : array-like of shape (n, d), optional
-        Needed unless a matrix is given.
+        Required unless a matrix is passed.
 
     Returns
     -------
     MercerTest
-        True or false; its `eigenvalue` is the least one, the offending one when it is negative.
+        True or false; `eigenvalue` is the smallest one, which refutes the kernel if it is negative.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def is_mercer(kernel: Any, X: Any = None) -> MercerTest:
     """
     if callable(kernel) or isinstance(kernel, Kernel):
         if X is None:
-            raise DataError("is_mercer(kernel) needs rows to try the kernel on: is_mercer(kernel, X).")
+            raise DataError("is_mercer(kernel) needs rows to test the kernel on: is_mercer(kernel, X).")
         K = np.asarray(kernel(X) if isinstance(kernel, Kernel) else kernel(np.asarray(X), np.asarray(X)), np.float64)
     else:
         K = np.asarray(kernel, np.float64)

@@ -41,18 +41,18 @@ class Rows(NamedTuple):
         return self.X.dtype
 
     def take(self, index: Any) -> Rows:
-        """Some of the rows, by an array of row numbers or a slice, as a new object."""
+        """Return some of the rows, by an array of row numbers or a slice, as a new object."""
         X = self.X[index]
         if not self.is_sparse and not is_canonical(X):
             X = aligned(X)
         return Rows(X, self.squares[index])
 
     def dense(self) -> Array:
-        """X as an array."""
+        """Return X as an array."""
         return np.asarray(self.X.toarray() if self.is_sparse else self.X)
 
     def products(self, other: Rows) -> Array:
-        """X Z' for the rows Z of another, as a new array in C order."""
+        """Return X Z' for the rows Z of another object, as a new array in C order."""
         if self.is_sparse or other.is_sparse:
             return _sparse_products(self, other)
         return np.asarray(np.matmul(self.X, other.X.T, out=empty_block(len(self), len(other), self.dtype)))
@@ -64,17 +64,17 @@ def _sparse_products(A: Rows, B: Rows) -> Array:
 
 
 def rows_of(X: Any, origin: Array | None = None, dtype: Any = np.float64) -> Rows:
-    """Dense or CSR rows as rows of a dtype; less an origin they are dense."""
+    """Return dense or CSR rows in a dtype; minus an origin they are dense."""
     if hasattr(X, "indptr") and origin is not None:
         X = X.toarray()
     if hasattr(X, "indptr"):
         X = X.tocsr().astype(dtype, copy=False)
-        X = X if X.has_sorted_indices else X.sorted_indices()  # (products would sort the user's own)
+        X = X if X.has_sorted_indices else X.sorted_indices()  # (products would sort the user's matrix in place)
         return Rows(X, np.asarray(X.multiply(X).sum(axis=1), dtype).reshape(-1))
     if origin is None:
         block = aligned(np.asarray(X), dtype)
     else:
-        # Subtract in double precision first: single precision keeps the digits of what is left.
+        # Subtract in double precision first, so that single precision holds the digits of the difference.
         block = aligned(np.subtract(X, origin, dtype=np.float64), dtype)
     return Rows(block, np.einsum("ij,ij->i", block, block))
 

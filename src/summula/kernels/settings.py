@@ -1,4 +1,4 @@
-"""The kernel of estimators that take scikit-learn's `kernel, gamma, coef0, degree, kernel_params`."""
+"""The kernel of estimators with scikit-learn's parameters `kernel, gamma, coef0, degree, kernel_params`."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ KERNEL_SETTINGS: dict[str, tuple[Allowed, ...]] = {
 
 
 def chosen_kernel(model: Any, n_features: int) -> Kernel | None:
-    """The kernel of an estimator, with scikit-learn's defaults; None for a given matrix.
+    """Return the kernel of an estimator, with scikit-learn's defaults; None for a precomputed matrix.
 
-    A function of two matrices is called with blocks of rows; one that scikit-learn would call with two single rows (it
-    takes vectors) is called so.
+    A function of two matrices is called with blocks of rows; a function of two vectors, as in scikit-learn, with pairs
+    of rows.
     """
     kernel = model.kernel
     if isinstance(kernel, Kernel):
@@ -55,7 +55,7 @@ def chosen_kernel(model: Any, n_features: int) -> Kernel | None:
 
         return Custom(functools.partial(chi2_kernel, gamma=gamma))
     if degree != degree or gamma < 0:
-        raise ParameterError(f"gamma={model.gamma!r} and degree={model.degree!r} are not those of a kernel.")
+        raise ParameterError(f"gamma={model.gamma!r} and degree={model.degree!r} are invalid for a kernel.")
     return as_kernel(kernel, gamma=gamma, coef0=coef0, degree=degree)
 
 

@@ -34,7 +34,7 @@ __all__ = ["Gaussian", "Laplacian", "Linear", "Polynomial", "Sigmoid", "as_kerne
 
 Array = NDArray[Any]
 
-_MOST_FEATURES = 1_000_000  # of an explicit map
+_MOST_FEATURES = 1_000_000  # maximum number of features of an explicit map
 
 
 def _check(name: str, value: float, *, positive: bool = False) -> None:
@@ -61,7 +61,7 @@ class Linear(Kernel):
         return A.squares
 
     def features(self, X: Any) -> Array:
-        """X itself."""
+        """Return X."""
         X = rows_of_user(X)
         return np.asarray(X.toarray() if hasattr(X, "indptr") else X)
 
@@ -75,7 +75,7 @@ class Polynomial(Kernel):
     ----------
     degree : int, default=2
     coef0 : float, default=1.0
-        0 or more.
+        Non-negative.
     gamma : float, default=1.0
         0 or more.
 
@@ -95,9 +95,7 @@ class Polynomial(Kernel):
 
     def __post_init__(self) -> None:
         if self.degree != int(self.degree) or self.degree < 1:
-            raise ParameterError(
-                f"The degree of a polynomial kernel must be a whole number from 1, got {self.degree!r}."
-            )
+            raise ParameterError(f"The degree of a polynomial kernel must be a positive integer, got {self.degree!r}.")
         _check("coef0", self.coef0)
         _check("gamma", self.gamma)
 
@@ -112,7 +110,7 @@ class Polynomial(Kernel):
         return np.asarray((self.gamma * A.squares + self.coef0) ** int(self.degree))
 
     def features(self, X: Any) -> Array:
-        """The monomials of equation (1)."""
+        """Return the monomials of equation (1)."""
         X = Linear().features(X)
         m, degree = X.shape[1] + (self.coef0 > 0), int(self.degree)
         if math.comb(m + degree - 1, degree) > _MOST_FEATURES:
@@ -136,9 +134,9 @@ class Gaussian(Kernel):
     Parameters
     ----------
     sigma : float, default=1.0
-        The width, above 0.
+        Width of the kernel; positive.
     gamma : float, optional
-        scikit-learn's parameter, 1 / (2 sigma^2); it takes the place of sigma.
+        scikit-learn's parameter, 1 / (2 sigma^2); replaces sigma.
 
     Examples
     --------
@@ -211,7 +209,7 @@ class Laplacian(Kernel):
 @schema.saved(gamma=schema.Real(0.0), coef0=schema.Real())
 @dataclass(frozen=True)
 class Sigmoid(Kernel):
-    """k(x, z) = tanh(gamma x'z + coef0): for many data and parameters no inner product (see `is_mercer`).
+    """k(x, z) = tanh(gamma x'z + coef0), which is often not positive semidefinite (see `is_mercer`).
 
     Parameters
     ----------
@@ -236,9 +234,9 @@ class Sigmoid(Kernel):
 
 
 def as_kernel(kernel: Any, *, gamma: float, coef0: float, degree: int) -> Kernel:
-    """A kernel by scikit-learn's name, with its parameters; kernels and functions of (X, Z) as they are.
+    """Return a kernel by scikit-learn's name, with its parameters; kernels and functions of (X, Z) are unchanged.
 
-    Names that scikit-learn alone knows (cosine, chi2, additive_chi2) are evaluated by `sklearn.metrics.pairwise`.
+    Kernels available only in scikit-learn (cosine, chi2, additive_chi2) are evaluated by `sklearn.metrics.pairwise`.
     """
     if isinstance(kernel, Kernel):
         return kernel
@@ -262,7 +260,7 @@ def as_kernel(kernel: Any, *, gamma: float, coef0: float, degree: int) -> Kernel
 
 
 class _AnyPolynomial:
-    """(gamma x'z + coef0)^degree for degree 0, fractions and negative coef0, which need not be kernels."""
+    """(gamma x'z + coef0)^degree for degree 0, fractions and negative coef0, which may not be kernels."""
 
     def __init__(self, gamma: float, coef0: float, degree: float) -> None:
         self.gamma, self.coef0, self.degree = gamma, coef0, degree

@@ -16,14 +16,14 @@ __all__ = ["bad_rows", "kernel_values"]
 
 Array = NDArray[Any]
 
-_SOME_ROWS = 512  # whose values are computed at once, against
-_SOME_FITTED = 384  # rows of the model (rows of a multiple of 4 KB would compete for places in the cache)
+_SOME_ROWS = 512  # rows per block, and
+_SOME_FITTED = 384  # rows of the model per block (a multiple of 4 KB would cause cache conflicts)
 
 
 def kernel_values(
     kernel: Kernel, fitted: Rows, coef: Array, origin: Array | None, intercept: Array | float, chunk: Chunk
 ) -> Array:
-    """The values for the rows x of a chunk, shape (n, n_outputs); NaN for rows that are not finite."""
+    """Return the values for the rows x of a chunk, shape (n, n_outputs); NaN for rows that are not finite."""
     X = chunk.X if chunk.is_sparse else chunk.block()
     out = np.zeros((len(chunk), coef.shape[1]))
     parts = [slice(b, b + _SOME_FITTED) for b in range(0, len(fitted), _SOME_FITTED)]

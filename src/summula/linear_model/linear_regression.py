@@ -206,7 +206,7 @@ class LinearRegression(FormulaModel, FactorTerms, LeastSquaresModel):
         self._refuse_summary()
         fit = self._fit
         if not self._given.one_target:
-            raise ParameterError("Prediction intervals support a single target only; fit one model per target.")
+            raise ParameterError("Prediction intervals support one target only; fit one model per target.")
         df = fit.weight - fit.rank - int(self.fit_intercept)
         if df <= 0:
             raise ParameterError("There are no residual degrees of freedom, so there are no intervals; fit more rows.")

@@ -67,7 +67,7 @@ class _Binary(Loss):
 
     @abstractmethod
     def _bends(self, eta: Array, h1: Array, h0: Array) -> tuple[Array, Array]:
-        """-d h1 / d eta and -d h0 / d eta."""
+        """Return -d h1 / d eta and -d h0 / d eta."""
 
     def derivatives(self, y: Array, eta: Array) -> Derivatives:
         log1, log0, h1, h0 = self._log_probabilities(eta)
@@ -160,7 +160,7 @@ class Multinomial(Loss):
         return p * (1.0 - p)
 
     def probabilities(self, eta: Array) -> Array:
-        """softmax(eta), row by row."""
+        """Return softmax(eta), row by row."""
         return self._softmax(eta)[0]
 
     def _softmax(self, eta: Array) -> tuple[Array, Array, Array]:
@@ -174,6 +174,6 @@ class Multinomial(Loss):
         return e.T, top, total
 
     def block(self, probabilities: Array, i: int, j: int) -> Array:
-        """d2 value / d eta_i d eta_j of each row: the row weights w in the block X' diag(w) X of a Hessian."""
+        """Return d2 value / d eta_i d eta_j of each row: the row weights w in the block X' diag(w) X of a Hessian."""
         p, q = probabilities[:, i], probabilities[:, j]
         return p * (1.0 - p) if i == j else -p * q

@@ -81,7 +81,7 @@ class TransitionCounts:
         r = as_numbers(rewards, "rewards")
         n = r.shape
         if r.ndim != 1 or np.shape(states) != n or np.shape(actions) != n or np.shape(next_states) != n:
-            raise DataError("states, actions, rewards and next_states must be arrays of one length.")
+            raise DataError("states, actions, rewards and next_states must be arrays of equal length.")
         if not np.isfinite(r).all():
             raise DataError(f"The reward of transition {int(np.argmin(np.isfinite(r)))} is missing or infinite.")
         ends = np.broadcast_to(np.asarray(terminated, bool), n)
@@ -101,7 +101,7 @@ class TransitionCounts:
     def forget(self, other: TransitionCounts) -> TransitionCounts:
         """Subtract the counts of episodes that were added before."""
         if (self.counts - other.counts).min() < 0 or (self.ended - other.ended).min() < 0:
-            raise DataError("These episodes were not all added before, so they cannot be forgotten.")
+            raise DataError("These episodes were not all added before, so they cannot be subtracted.")
         return self._combine(other, -1.0)
 
     def _combine(self, other: TransitionCounts, sign: float) -> TransitionCounts:
@@ -136,7 +136,7 @@ class TransitionCounts:
         ----------
         discount : float
         unseen : {"uniform", "stay", "unavailable"}, default="uniform"
-            What an untried action leads to: any state with probability 1 / S, the same state, or it is not available.
+            Outcome of an untried action: any state with probability 1 / S, the same state, or it is not available.
         unseen_reward : float, default=0
             Reward of an untried action (of a state without any, with `state_rewards`); a large one makes planning
             try everything once.

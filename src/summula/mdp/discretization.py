@@ -25,7 +25,7 @@ __all__ = ["Discretization", "discretize"]
 
 Array = NDArray[np.float64]
 
-_BATCH = 1 << 16  # rows that the simulator is given at once
+_BATCH = 1 << 16  # rows per call of the simulator
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Discretization:
 
         found = getattr(self.mdp, "solution_", None) if solution is None else solution
         if found is None:
-            raise DataError("There is no solution to draw yet: solve the process, discretization.mdp.solve().")
+            raise DataError("There is no solution to plot yet: solve the process, discretization.mdp.solve().")
         labels = [str(np.asarray(a).tolist()) for a in self.actions]
         values, policy = found.values.reshape(self.grid.shape), found.policy.reshape(self.grid.shape)
         return value_function(self.grid.axes, values, policy, labels=labels, names=names, ax=ax)

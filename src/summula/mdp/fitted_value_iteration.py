@@ -48,7 +48,7 @@ class FittedValueIteration(BaseEstimator):
     n_samples : int, default=1
         Number of next states drawn per state and action; 1 suffices for a deterministic simulator.
     resample : bool, default=False
-        Whether next states are drawn anew in each iteration. If not, the iteration can converge.
+        Whether to draw next states again in each iteration. If not, the iteration can converge.
     tol : float, default=1e-4
         Stop when no target changes by more than this.
     max_iter : int, default=200
@@ -190,7 +190,7 @@ class FittedValueIteration(BaseEstimator):
         check_is_fitted(self)
         low, high = self._range if X is None else _range(as_states(X, self.n_features_in_))
         if len(low) > 2:
-            raise DataError(f"The states have {len(low)} coordinates; a picture has one or two.")
+            raise DataError(f"The states have {len(low)} coordinates; plots support one or two.")
         sides = [np.linspace(a, b, resolution) for a, b in zip(low, high, strict=True)]
         points = np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1)
         q = self.q_values(points.reshape(-1, len(low)))

@@ -166,7 +166,7 @@ def learn(
 def _episode(
     env: Any, state_of: Any, counts: TransitionCounts, policy: Any, options: Any, rng: np.random.Generator
 ) -> tuple[float, int]:
-    """Act for an episode and count its transitions, also if it is interrupted; give its return and length."""
+    """Act for an episode and count its transitions, also if it is interrupted; return its return and length."""
     discount, epsilon, max_steps = options
     observation, _ = env.reset(seed=int(rng.integers(2**31 - 1)))
     s, total, weight, first = state_of(observation), 0.0, 1.0, _first(env, "action_space")
@@ -175,7 +175,7 @@ def _episode(
         for _ in range(max_steps):
             a = int(rng.integers(counts.n_actions)) if rng.random() < epsilon else policy(s, rng)
             observation, reward, terminated, truncated, _ = env.step(a + first)
-            after = s if terminated else state_of(observation)  # ignored where the process ends
+            after = s if terminated else state_of(observation)  # ignored if the process ends
             steps.append((s, a, float(reward), after, bool(terminated)))
             total, weight, s = total + weight * float(reward), weight * discount, after
             if terminated or truncated:
@@ -187,7 +187,7 @@ def _episode(
 
 
 class _Greedy:
-    """The best action of a plan, a random one of several that are equally good."""
+    """The best action of a plan, chosen at random in case of ties."""
 
     def __init__(self, solution: MDPSolution) -> None:
         q = solution.q_values
@@ -200,7 +200,7 @@ class _Greedy:
 
 
 class _Encoder:
-    """The number of the state of an observation, checked."""
+    """Map from an observation to a validated state number."""
 
     def __init__(self, encode: Callable[[Any], Any] | None, n_states: int, first: int) -> None:
         self._encode, self._n_states, self._first = encode, n_states, first

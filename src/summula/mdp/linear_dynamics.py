@@ -161,7 +161,7 @@ class LinearDynamics(BaseEstimator):
         return np.asarray(mean + random_generator(random_state).standard_normal((len(mean), d)) @ root.T)
 
     def rollout(self, state: Any, actions: Any, *, noise: bool = False, random_state: Any = None) -> Array:
-        """Return the states, of shape (n + 1, d), that n actions lead to from one state."""
+        """Return the states, of shape (n + 1, d), after n actions from one state."""
         from summula.mdp.markov import random_generator
 
         rng, a = random_generator(random_state), _table(actions, "actions")
@@ -214,7 +214,7 @@ def _table(values: Any, name: str) -> Array:
         raise DataError(f"{name} has shape {table.shape}; it must have one row per transition.")
     if not np.isfinite(table).all():
         row, column = divmod(int(np.argmin(np.isfinite(table))), table.shape[1])
-        raise DataError(f"{name} is missing or infinite at row {row}, column {column}: leave such transitions out.")
+        raise DataError(f"{name} is missing or infinite at row {row}, column {column}: drop such transitions.")
     return table
 
 

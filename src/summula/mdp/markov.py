@@ -37,8 +37,8 @@ class MDP:
     rewards : array-like of shape (S,), (S, A) or (S, A, S), or sparse as the transitions
         R(s), R(s, a) or R(s, a, s'). A reward of -inf in an (S, A) table marks an action that is not available.
     discount : float in [0, 1]
-        A reward t steps ahead counts discount^t. With discount 1 the process has to end: by `termination`, or in states
-        that are never left and have no rewards.
+        Weight of a reward t steps ahead is discount^t. With discount 1 the process has to end: by `termination`, or in
+        absorbing states without rewards.
     available : array-like of bool of shape (S, A), optional
         Which actions are available in which states; by default all. Transitions of others are ignored.
     termination : array-like of shape (S,) or (S, A), optional
@@ -348,8 +348,8 @@ class MDP:
         n_states, n_actions : int, optional
             By default one more than the largest number that occurs.
         unseen : {"uniform", "stay", "unavailable"}, default="uniform"
-            What an action that was never tried in a state leads to: any state with probability 1 / S, the same state,
-            or nothing: it is not available.
+            Outcome of an action that was never tried in a state: any state with probability 1 / S, the same state, or
+            it is not available.
         unseen_reward : float, default=0
             Reward of such an action (of a state without any, with `state_rewards`).
         state_rewards : bool, default=False

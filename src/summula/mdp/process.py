@@ -1,4 +1,4 @@
-"""The arrays of a Markov decision process, checked.
+"""The validated arrays of a Markov decision process.
 
     S states, A actions, P(s' | s, a), r(s, a) = E[R | s, a], discount gamma
 
@@ -25,12 +25,12 @@ Array = NDArray[np.float64]
 
 BELOW_ONE = Allowed(lambda value: real(0.0, 1.0).accepts(value) and value < 1.0, "a float in the range [0.0, 1.0)")
 
-_ROUNDING = 1e-6  # of probabilities that were stored in single precision
+_ROUNDING = 1e-6  # rounding error of probabilities in single precision
 
 
 @dataclass(frozen=True)
 class Process:
-    """A checked Markov decision process.
+    """A validated Markov decision process.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Process:
         return np.asarray(self.r + self.gamma * (self.P @ V)).reshape(self.n_states, -1)
 
     def chain(self, policy: Any) -> tuple[Any, Array]:
-        """Return P_pi and r_pi of a checked policy: actions, or a table of their probabilities."""
+        """Return P_pi and r_pi of a validated policy: actions, or a table of their probabilities."""
         S, A = self.n_states, self.n_actions
         if policy.ndim == 1:
             rows = np.arange(S) * A + policy
@@ -86,7 +86,7 @@ class Process:
 
 
 def check_process(transitions: Any, rewards: Any, discount: Any, available: Any = None, ending: Any = None) -> Process:
-    """Return the process that the arguments of `MDP` describe, or raise with the state and action that is wrong."""
+    """Return the process defined by the arguments of `MDP`; errors name the invalid state and action."""
     gamma = _discount(discount)
     P = _stacked(transitions, "transitions")
     S, A = P.shape[1], P.shape[0] // P.shape[1]
@@ -96,7 +96,7 @@ def check_process(transitions: Any, rewards: Any, discount: Any, available: Any 
     kept = r > -np.inf
     _check_rows(P, r, ends, S, A)
     sums = np.asarray(P.sum(axis=1)).ravel()
-    ends = np.where(sums > 0, ends, 1.0)  # exactly 1 where nothing else is possible
+    ends = np.where(sums > 0, ends, 1.0)  # exactly 1 if no other outcome is possible
     share = np.where(kept & (sums > 0), (1.0 - ends) / np.where(sums > 0, sums, 1.0), 0.0)
     entries = np.repeat(share, np.diff(P.indptr))
     P.data = P.data * entries
@@ -213,7 +213,7 @@ def _check_rows(P: Any, r: Array, ends: Array, S: int, A: int) -> None:
         s, a = divmod(int(rows[bad[0]]), A)
         raise DataError(
             f"The probability of state {P.indices[bad[0]]} after action {a} in state {s} is {P.data[bad[0]]}; "
-            "probabilities must be finite and not negative."
+            "probabilities must be finite and non-negative."
         )
     # Differences are small here, since terms are probabilities.
     sums = np.asarray(P.sum(axis=1)).ravel()

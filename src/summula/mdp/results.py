@@ -84,7 +84,7 @@ class MDPSolution:
     def plot(
         self, shape: tuple[int, int] | None = None, *, hidden: Any = (), final: Any = (), ax: Any = None, **options: Any
     ) -> Any:
-        """Plot values and policy, of states that form a grid as arrows in it.
+        """Plot values and policy; for states that form a grid, the policy is shown as arrows.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class HorizonSolution:
     Attributes
     ----------
     values : ndarray of shape (horizon + 1, S)
-        Optimal values after t = 0, 1, ... steps; the last row holds the terminal values.
+        Optimal values after t = 0, 1, ... steps; the last row contains the terminal values.
     policy : ndarray of shape (horizon, S)
         Optimal action at each step.
     """

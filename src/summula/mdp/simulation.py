@@ -113,7 +113,7 @@ def simulate(process: Process, policy: Any, states: Numbers, n_steps: int, rng: 
         place = _drawn_entries(process, row[goes], u[goes], cumulated, before)
         acted[live, t] = a
         paid[live[goes], t] = process.r[row[goes]] if process.rewards is None else process.rewards[place]
-        # Rewards that depend on the next state are 0 where there is none.
+        # Rewards that depend on the next state are 0 if there is none.
         paid[live[ends], t] = process.r[row[ends]] if process.rewards is None else 0.0
         visited[live[goes], t + 1] = process.P.indices[place]
         ended[live[ends]], lengths[live[ends]] = True, t + 1

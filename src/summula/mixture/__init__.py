@@ -2,7 +2,7 @@
 
 Reading order: `base` (the estimators' base class), `starts` (initial parameters), `gaussians` (E-step and M-step) with
 `kernels`, `gaussian_em` (the EM model) and `gaussian_mixture`, `binomials` with `binomial_mixture` and
-`bernoulli_mixture`, `certificate` (how far from stationary). The EM loop itself is `summula.em`.
+`bernoulli_mixture`, `certificate` (distance from stationarity). The EM loop itself is `summula.em`.
 
 >>> import numpy as np
 >>> from summula.mixture import GaussianMixture

@@ -74,27 +74,27 @@ def _weights_are_shares(model: Any, sizes: schema.Sizes) -> str | None:
     selection_=schema.Maybe(schema.Dict(schema.Integer(1), schema.Real(finite=False))),
 )
 class Mixture(ProbabilityWriter, Density):
-    """A weighted sum of simpler densities. An author writes `_log_joint`, `_model` and `_name_parameters`.
+    """Base class of mixtures. Subclasses implement `_log_joint`, `_model` and `_name_parameters`.
 
     Parameters
     ----------
     random_state : int, Generator, RandomState or None, default=None
-        Of the starts, and of `sample`.
+        Seed for the starts, and for `sample`.
     warm_start : bool, default=False
         Whether to start from the solution of the previous fit.
     n_jobs : int, optional
         Maximum number of threads; None uses all.
     max_time : float, optional
-        Seconds after which a fit stops with the best model so far.
+        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
     converged_ : bool
     certificate_ : MixtureCertificate
-        The log-likelihood of the fitted parameters, and how far one more EM step would move them.
+        The log-likelihood at the fitted parameters, and their change by one more EM step.
     selection_ : dict
-        Of a model from `select`: the criterion for each number of components.
+        The criterion for each number of components, for models returned by `select`.
     """
 
     _accepts_sparse: ClassVar[bool] = False
@@ -103,15 +103,15 @@ class Mixture(ProbabilityWriter, Density):
     lower_bounds_: list[float]
 
     def _log_joint(self, chunk: Chunk) -> Array:
-        """log pi_k + log p_k(x) of the rows of a chunk, shape (n, n_components)."""
+        """Return log pi_k + log p_k(x) of the rows of a chunk, shape (n, n_components)."""
         raise NotImplementedError
 
     def _model(self, run: Run) -> em.Model[Any, Any]:
-        """The EM model of the rows, with its starts."""
+        """Return the EM model of the rows, with its starts."""
         raise NotImplementedError
 
     def _name_parameters(self, theta: Any) -> None:
-        """Give the parameters of the EM model their public names."""
+        """Set the fitted attributes from the parameters of the EM model."""
         raise NotImplementedError
 
     def _n_parameters(self) -> int:
@@ -131,7 +131,7 @@ class Mixture(ProbabilityWriter, Density):
             or counts of successes (`BinomialMixture`, where a vector is one column).
         y : ignored
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-            Weights; a weight of 3 counts as the row three times.
+            Sample weights; a weight of 3 is equivalent to repeating the row three times.
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run, one_blas_thread():
             self._fit(run)  # the bits of its products do not depend on the number of threads
@@ -179,7 +179,7 @@ class Mixture(ProbabilityWriter, Density):
         self.lower_bounds_ = list(solution.trace)
         self.lower_bound_ = float(solution.value)
         reg_covar, fit_weights = getattr(self, "reg_covar", 0.0), getattr(self, "fit_weights", True)
-        # Until the last pass, or for good if the fit is cut short.
+        # Until the last pass, or permanently if the fit is interrupted.
         self.certificate_ = MixtureCertificate(
             "stationary", -self.lower_bound_, np.inf, solution.x, np.inf, reg_covar, fit_weights
         )
@@ -191,13 +191,13 @@ class Mixture(ProbabilityWriter, Density):
 
     @inherit_docs(DENSE_ROWS, Density.score_samples)
     def predict(self, X: Any) -> Any:
-        """Return the most probable component of each row, the first of several."""
+        """Return the most probable component of each row; ties go to the first."""
         check_is_fitted(self)
         return self._by_row(X, self._log_joint, _most_probable)
 
     @inherit_docs(predict)
     def predict_proba(self, X: Any) -> Any:
-        """The probability of each component, given the row: its responsibility.
+        """Predict the probability of each component, given the row (responsibilities).
 
         Returns
         -------
@@ -227,7 +227,7 @@ class Mixture(ProbabilityWriter, Density):
     # ------------------------------------------------------------------------------------------------------ criteria
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
-        """The Bayesian information criterion, -2 log-likelihood + (free parameters) log n: smaller is better.
+        """Compute the Bayesian information criterion, -2 log-likelihood + (free parameters) log n; smaller is better.
 
         Parameters
         ----------
@@ -243,7 +243,7 @@ class Mixture(ProbabilityWriter, Density):
 
     @inherit_docs(bic)
     def aic(self, X: Any, sample_weight: Any = None) -> float:
-        """Akaike's information criterion, -2 log-likelihood + 2 (free parameters): smaller is better."""
+        """Compute Akaike's information criterion, -2 log-likelihood + 2 (free parameters); smaller is better."""
         return float(-2 * self._log_likelihood(X, sample_weight).total + 2 * self._n_parameters())
 
     def select(
@@ -255,14 +255,14 @@ class Mixture(ProbabilityWriter, Density):
         ----------
         X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
         n_components : iterable of int, default=range(1, 11)
-            The numbers to try.
+            Numbers of components to try.
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
         criterion : {"bic", "aic"}, default="bic"
 
         Returns
         -------
         estimator
-            A new one, fitted; its `selection_` has the criterion for each number of components.
+            A new fitted model; its `selection_` has the criterion for each number of components.
         """
         if not is_choice(criterion, ("bic", "aic")):
             raise ParameterError(f"criterion must be 'bic' or 'aic'; got {criterion!r}.")
@@ -274,14 +274,16 @@ class Mixture(ProbabilityWriter, Density):
             if best is None or values[int(k)] < min(v for other, v in values.items() if other != int(k)):
                 best = model
         if best is None:
-            raise ParameterError("n_components contains no number of components to try: pass for example range(1, 11).")
+            raise ParameterError(
+                "n_components is empty: pass the numbers of components to try, for example range(1, 11)."
+            )
         best.selection_ = values
         return best
 
     # ------------------------------------------------------------------------------------------------------- sampling
 
     def _draw(self, rng: Any, component: int, size: int) -> Array:
-        """Some rows of a component."""
+        """Draw some rows of a component."""
         raise NotImplementedError
 
     def sample(self, n_samples: int = 1) -> tuple[Array, Array]:

@@ -26,9 +26,9 @@ class BernoulliMixture(CountMixture):
     Parameters
     ----------
     probabilities_init : array-like of shape (n_components, n_features), optional
-        Probabilities of a one to start from.
+        Initial probabilities of a one.
     tol : float, default=1e-6
-        The fit stops when a step raises the log-likelihood per row by less than this.
+        Stop when a step increases the log-likelihood per row by less than this.
 
     Attributes
     ----------

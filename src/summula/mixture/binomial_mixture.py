@@ -30,20 +30,20 @@ class CountMixture(Mixture):
     ----------
     n_components : int, default=2
     weights_init : array-like of shape (n_components,), optional
-        Weights to start from; equal ones by default.
+        Initial weights; equal by default.
     fit_weights : bool, default=True
-        Whether weights are estimated; otherwise they stay at `weights_init`, or equal.
+        Whether to estimate the weights; otherwise they are fixed at `weights_init`, or equal.
     max_iter : int, default=1000
         Maximum number of EM steps.
     n_init : int, default=1
-        Number of starts, where `probabilities_init` is not given.
+        Number of starts, if `probabilities_init` is not given.
     init_params : {"kmeans", "k-means++", "random_from_data", "random"}, default="kmeans"
-        How starts are found.
+        Initialisation method.
 
     Attributes
     ----------
     n_iter_ : int
-        EM steps.
+        Number of EM steps.
     lower_bound_, lower_bounds_ : float, list of float
         The log-likelihood per row before the last M-step, and before each.
     """
@@ -60,11 +60,11 @@ class CountMixture(Mixture):
     n_components: int
 
     def _trials(self, d: int) -> Array:
-        """The number of trials of each column."""
+        """Return the number of trials of each column."""
         raise NotImplementedError
 
     def _table(self, d: int) -> Array:
-        """The fitted probabilities, shape (n_components, d)."""
+        """Return the fitted probabilities, shape (n_components, d)."""
         return self.probabilities_.reshape(-1, d)
 
     def _model(self, run: Run) -> BinomialEM:
@@ -75,7 +75,7 @@ class CountMixture(Mixture):
             weights, p = self.weights_, self._table(d)
             if p.shape != (k, d):
                 raise ParameterError(
-                    f"warm_start continues a fit with probabilities of shape {p.shape}, and this one has {(k, d)}: "
+                    f"warm_start continues a fit with probabilities of shape {p.shape}, but this one has {(k, d)}: "
                     "set warm_start=False."
                 )
         seed = draw_seed(self.random_state)
@@ -113,16 +113,16 @@ class CountMixture(Mixture):
     | schema.Array("float64", "n_components", "n_features", low=0.0, high=1.0),
 )
 class BinomialMixture(CountMixture):
-    """Mixture of binomial distributions: which of several coins was tossed is not known.
+    """Mixture of binomial distributions, such as tosses of one of several unknown coins.
 
     Parameters
     ----------
     n_trials : int or array-like of shape (n_features,), default=1
-        How many trials the counts of successes are out of.
+        Number of trials of each count of successes.
     probabilities_init : array-like of shape (n_components,) or (n_components, n_features), optional
-        Probabilities of success to start from.
+        Initial probabilities of success.
     tol : float, default=1e-8
-        The fit stops when a step raises the log-likelihood per row by less than this.
+        Stop when a step increases the log-likelihood per row by less than this.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class BinomialMixture(CountMixture):
 
     Notes
     -----
-    X has a column per count. A vector is treated as one column.
+    X has one column per count. A vector is treated as one column.
 
     References
     ----------
@@ -199,18 +199,18 @@ class BinomialMixture(CountMixture):
         try:
             trials = np.asarray(self.n_trials, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ParameterError(f"n_trials must be whole numbers of at least 1; got {self.n_trials!r}.") from None
+            raise ParameterError(f"n_trials must be positive integers; got {self.n_trials!r}.") from None
         if trials.ndim > 1 or (trials.ndim == 1 and len(trials) != d):
             raise ParameterError(
-                f"n_trials has shape {trials.shape}; give one number of trials, or one for each of the {d} columns."
+                f"n_trials has shape {trials.shape}; pass one number of trials, or one for each of the {d} columns."
             )
         if not ((trials >= 1) & (trials == np.floor(trials)) & np.isfinite(trials)).all():
-            raise ParameterError(f"n_trials must be whole numbers of at least 1; got {self.n_trials!r}.")
+            raise ParameterError(f"n_trials must be positive integers; got {self.n_trials!r}.")
         return np.array(np.broadcast_to(trials, (d,)))
 
 
 def _column(X: Any) -> Any:
-    """A vector of counts as one column; anything else as it is."""
+    """Return a vector of counts as one column, and any other X unchanged."""
     if isinstance(X, list | tuple) and X and all(np.ndim(item) == 0 and not isinstance(item, str) for item in X):
         return np.asarray(X)[:, None]
     return X[:, None] if isinstance(X, np.ndarray) and X.ndim == 1 else X

@@ -10,7 +10,7 @@ M-step:
 
     pi_k = n_k / sum_j n_j,        p_kj = s_kj / (n_k m_j)                                                           (2)
 
-A Bernoulli mixture has m_j = 1 for every column. Where p is 0 or 1 its logarithm is that of the smallest float.
+A Bernoulli mixture has m_j = 1 for every column. If p is 0 or 1, the logarithm of the smallest float is used.
 """
 
 from __future__ import annotations
@@ -62,19 +62,19 @@ class Binomials:
     trials: Array
 
     def distance(self, other: Binomials) -> float:
-        """The largest change of a weight or probability."""
+        """Return the largest change of a weight or probability."""
         changes = (other.weights - self.weights, other.probabilities - self.probabilities)
         return float(max(np.abs(change).max() for change in changes))
 
     @cached_property
     def slopes(self) -> Array:
-        """log p - log(1 - p), shape (d, k)."""
+        """Return log p - log(1 - p), shape (d, k)."""
         success, failure = _logs(self.probabilities)
         return (success - failure).T
 
     @cached_property
     def constants(self) -> Array:
-        """log pi_k + sum_j m_j log(1 - p_kj)."""
+        """Return log pi_k + sum_j m_j log(1 - p_kj)."""
         return np.asarray(np.log(np.maximum(self.weights, _SMALLEST)) + _logs(self.probabilities)[1] @ self.trials)
 
 
@@ -83,9 +83,9 @@ def _logs(p: Array) -> tuple[Array, Array]:
 
 
 def counted(chunk: Chunk, trials: Array) -> Array:
-    """The rows of a chunk as a block; raises for the first value that is not a possible number of successes.
+    """Return the rows of a chunk as a block; raise for the first value that is not a possible number of successes.
 
-    Rows without weight are zeros, whatever they hold.
+    Rows without weight are replaced by zeros.
     """
     block = chunk.block(np.float64)
     if chunk.weight is not None and not np.all(chunk.weight):
@@ -98,17 +98,17 @@ def counted(chunk: Chunk, trials: Array) -> Array:
         row, j = (int(place[0]) for place in np.nonzero(bad))
         most, negative = f"{trials[j]:g}", "Negative values in data passed to a mixture of counts: column"
         raise RowError(
-            f"{negative if block[row, j] < 0 else 'Column'} {j} holds {block[row, j]:g}",
+            f"{negative if block[row, j] < 0 else 'Column'} {j} contains {block[row, j]:g}",
             chunk.start + row,
-            ", which is neither 0 nor 1: give failures as 0 and successes as 1."
+            ", which is neither 0 nor 1: encode failures as 0 and successes as 1."
             if trials[j] == 1
-            else f", which is not a whole number from 0 to {most}: give counts of successes in {most} trials.",
+            else f", which is not an integer from 0 to {most}: pass counts of successes in {most} trials.",
         )
     return block
 
 
 def log_joint(block: Array, theta: Binomials) -> Array:
-    """log pi_k + log P(x_i | k), shape (n, k)."""
+    """Return log pi_k + log P(x_i | k), shape (n, k)."""
     joint = product(block, theta.slopes)
     joint += theta.constants
     joint += _log_coefficients(block, theta.trials)[:, None]
@@ -116,7 +116,7 @@ def log_joint(block: Array, theta: Binomials) -> Array:
 
 
 def _log_coefficients(block: Array, trials: Array) -> Array:
-    """The logarithm of the product of C(m_j, x_j)."""
+    """Return the logarithm of the product of C(m_j, x_j)."""
     if (trials == 1).all():
         return np.zeros(len(block))
     with np.errstate(invalid="ignore"):
@@ -141,7 +141,7 @@ class BinomialSums(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: Binomials) -> Self:
-        """The sums of one chunk at the parameters `params`."""
+        """Return the sums over one chunk at the parameters `params`."""
         from summula.mixture.kernels import responsibilities
 
         block, theta = counted(chunk, params.trials), params
@@ -162,9 +162,9 @@ class BinomialEM(em.Model[Binomials, BinomialSums]):
         Number of components.
     trials : ndarray of shape (d,)
     weights, probabilities : ndarray, optional
-        Where to start; what is None is found from a sample of the rows.
+        Initial parameters; None is initialised from a sample of the rows.
     fit_weights : bool, default=True
-        Whether weights are estimated; otherwise they stay.
+        Whether to estimate the weights; otherwise they are fixed.
     method : {"kmeans", "k-means++", "random", "random_from_data"}
     seeds : sequence of int
         One per start.
@@ -187,7 +187,7 @@ class BinomialEM(em.Model[Binomials, BinomialSums]):
         self.fit_weights, self.method, self.seeds = fit_weights, method, seeds
 
     def maximize(self, sums: BinomialSums, theta: Binomials) -> Binomials:
-        """The M-step (2); a component without rows stays as it is."""
+        """Perform the M-step (2); a component without rows is unchanged."""
         n = sums.counts
         empty = n <= _SMALLEST
         p = sums.successes / (np.where(empty, 1.0, n)[:, None] * self.trials)
@@ -195,7 +195,7 @@ class BinomialEM(em.Model[Binomials, BinomialSums]):
         return Binomials(n / n.sum() if self.fit_weights else theta.weights, p, self.trials)
 
     def starts(self, run: Run) -> list[Binomials]:
-        """Start from what was given, or from clusters of a sample."""
+        """Initialise from the given parameters, or from clusters of a sample."""
         equal = np.full(self.k, 1.0 / self.k) if self.weights is None else self.weights
         if self.probabilities is not None:
             return [Binomials(equal, self.probabilities, self.trials)]

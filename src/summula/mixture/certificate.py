@@ -1,8 +1,8 @@
-"""Certificate of an EM fit: how far it is from a stationary point of the likelihood.
+"""Certificate of an EM fit: its distance from a stationary point of the likelihood.
 
-The parameters are a fixed point of an EM step exactly where the slope of the log-likelihood is zero. One E-step and
-M-step from the fitted parameters therefore measure how far they are from such a point; whether another one is
-better is unknown: likelihoods of mixtures have many local maxima, and the gap is infinite.
+The parameters are a fixed point of an EM step if and only if the gradient of the log-likelihood is zero. So the change
+by one more EM step measures the distance from a stationary point. Whether another one is better is unknown: likelihoods
+of mixtures have many local maxima, and the gap is infinite.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from summula.mixture.gaussians import Gaussians
 
 __all__ = ["MixtureCertificate", "certificate_of"]
 
-_ROUNDING = 1e-9  # of sums over rows in another order
+_ROUNDING = 1e-9  # rounding of sums over rows in another order
 
 
 @schema.saved(
@@ -40,17 +40,17 @@ class MixtureCertificate(Certificate):
     ----------
     kind : "stationary"
     primal : float
-        Minus the log-likelihood per row at the fitted parameters; of a fit that was cut short, an upper bound on it.
+        Negative log-likelihood per row at the fitted parameters; an upper bound on it for an interrupted fit.
     gap : float
-        Infinite: nothing is known of other local maxima.
+        Infinite, since other local maxima are unknown.
     theta : Gaussians or Binomials
         The fitted parameters.
     residual : float
-        How far one more EM step moves the parameters: the largest change of a weight or probability, of a mean in
-        standard deviations of its component, or of a covariance as a share of it. Zero at a stationary point; infinite
-        (not known) for a fit that was cut short.
+        Change of the parameters by one more EM step: the largest change of a weight or probability, of a mean in
+        standard deviations of its component, or the relative change of a covariance. Zero at a stationary point;
+        infinite (unknown) for an interrupted fit.
     reg_covar, fit_weights
-        Of the M-step.
+        Parameters of the M-step.
     """
 
     theta: Any
@@ -59,11 +59,11 @@ class MixtureCertificate(Certificate):
     fit_weights: bool = True
 
     def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
-        """Recompute the likelihood, and one EM step, from the data, without the loop that found the parameters."""
+        """Recompute the likelihood, and one EM step, from the data, without the solver."""
         with em.opened(X, sample_weight, allow_nan=isinstance(self.theta, Gaussians)) as run:
             again = certificate_of(self._model(), run, self.theta)
         same = bool(np.isclose(again.primal, self.primal, rtol=_ROUNDING, atol=_ROUNDING))
-        if np.isinf(self.residual):  # the bound of the step before, which the last M-step has raised
+        if np.isinf(self.residual):  # the bound of the previous step, which the last M-step increased
             same = again.primal <= self.primal + max(_ROUNDING, self.reg_covar)
         still = again.residual <= self.residual * (1 + 1e-3) + _ROUNDING
         return Verification(again.primal, again.gap, same and still)
@@ -84,7 +84,7 @@ class MixtureCertificate(Certificate):
 
 
 def certificate_of(model: Any, run: Run, theta: Any) -> MixtureCertificate:
-    """The certificate of some parameters: one E-step at them, and the M-step from it."""
+    """Return the certificate of some parameters, from one EM step."""
     (sums,) = model.expect(run, [theta])
     try:
         residual = theta.distance(model.maximize(sums, theta))

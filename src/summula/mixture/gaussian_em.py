@@ -1,4 +1,4 @@
-"""The EM model of a mixture of normal distributions: its starts, and which of its components have collapsed."""
+"""The EM model of a mixture of normal distributions: starts, and detection of collapsed components."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["GaussianEM", "Given", "collapsed_components", "precision_factors"]
 
 Array = NDArray[Any]
 
-_SPREAD = 100.0  # a collapsed component is narrower than the whole mixture by at least the root of this
+_SPREAD = 100.0  # maximum ratio of the variance of a collapsed component to that of the mixture
 
 
 @dataclass(frozen=True)
 class Given:
-    """Initial parameters given by the user; None for those to be found."""
+    """Initial parameters given by the user; None for those to be initialised."""
 
     weights: Array | None = None
     means: Array | None = None
@@ -37,7 +37,7 @@ class Given:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is left to find."""
+        """Return whether all parameters are given."""
         return self.weights is not None and self.means is not None and self.factors is not None
 
 
@@ -75,15 +75,15 @@ class GaussianEM(em.Model[Gaussians, GaussianSums]):
         self.given, self.seeds, self.theta = Given() if given is None else given, seeds, theta
 
     def maximize(self, sums: GaussianSums, theta: Gaussians) -> Gaussians:
-        """The M-step."""
+        """Perform the M-step."""
         return maximized(sums, theta, self.reg_covar)
 
     def is_degenerate(self, theta: Gaussians) -> bool:
-        """Whether a component has collapsed onto a few rows, or onto a line or plane through them."""
+        """Return whether a component has collapsed to a few rows, or to a line or plane through them."""
         return bool(len(collapsed_components(theta, self.reg_covar)))
 
     def starts(self, run: Run) -> list[Gaussians]:
-        """Start each seed from the responsibilities that some points of a sample imply."""
+        """Initialise each start from the responsibilities given by some points of a sample."""
         if self.theta is not None:
             return [self.theta]
         given = self.given
@@ -105,7 +105,7 @@ class GaussianEM(em.Model[Gaussians, GaussianSums]):
         return self._from(rows, weight[:, None] * (labels[:, None] == np.arange(self.k)))
 
     def _from(self, rows: Array, R: Array) -> Gaussians:
-        """The M-step from responsibilities R (m, k) of the sampled rows, but for what was given."""
+        """Perform the M-step from responsibilities R (m, k) of the sampled rows, except for given parameters."""
         rows, R = aligned(rows), aligned(R)
         n = R.sum(axis=0)
         empty = n <= 0
@@ -125,7 +125,7 @@ class GaussianEM(em.Model[Gaussians, GaussianSums]):
         )
 
     def _factors(self, rows: Array, R: Array, n: Array, means: Array) -> Array:
-        """Spreads about the means; that of all components together where one alone has none."""
+        """Return the covariance factors about the means; the pooled one for components with a singular covariance."""
         centred = [aligned(rows - mean) for mean in means]
         if self.kind in ("diag", "spherical"):
             squares = np.stack([aligned(r) @ aligned(Z**2) for r, Z in zip(R.T, centred, strict=True)])
@@ -151,7 +151,7 @@ class GaussianEM(em.Model[Gaussians, GaussianSums]):
 
 
 def _filled(sample: RowSample, run: Run) -> tuple[Array, Array]:
-    """The sampled rows with missing values at the mean of their column, and the spread of each column."""
+    """Return the sampled rows with missing values replaced by column means, and the spread of each column."""
     rows, weight = sample.rows, sample.weight[:, None]
     missing = np.isnan(rows)
     present_weight = np.where(missing, 0.0, weight)
@@ -159,8 +159,7 @@ def _filled(sample: RowSample, run: Run) -> tuple[Array, Array]:
     if not counts.all():
         j = int(np.flatnonzero(counts == 0)[0])
         raise DataError(
-            f"{run.source.column(j)} has no observed value (all are NaN) in the {len(rows)} rows looked at; "
-            "leave it out."
+            f"{run.source.column(j)} has no observed value (all are NaN) in the {len(rows)} sampled rows; drop it."
         )
     origin = np.where(missing, 0.0, rows).max(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -172,7 +171,7 @@ def _filled(sample: RowSample, run: Run) -> tuple[Array, Array]:
 
 
 def collapsed_components(theta: Gaussians, reg_covar: float) -> NDArray[np.intp]:
-    """The components that have no spread of their own in some direction in which the mixture as a whole has one."""
+    """Return the components whose variance, in some direction, is negligible relative to that of the mixture."""
     covariances = theta.covariances
     drift = theta.means - theta.weights @ theta.means
     total = np.einsum("k,kij->ij", theta.weights, covariances) + np.einsum("k,ki,kj->ij", theta.weights, drift, drift)
@@ -186,7 +185,7 @@ def collapsed_components(theta: Gaussians, reg_covar: float) -> NDArray[np.intp]
 
 
 def precision_factors(precisions: Any, kind: str, k: int, d: int) -> Array:
-    """The factors of covariances given by their inverses, or a sentence in scikit-learn's words."""
+    """Return the factors of covariances given by their inverses, or raise with scikit-learn's message."""
     values = numbers_in("precisions_init", precisions)
     shape = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}[kind]
     if values.shape != shape:

@@ -33,11 +33,11 @@ _SPREADS = (
     | schema.Array("float64", "n_components")
 )
 _RANKS = {"full": 3, "tied": 2, "diag": 2, "spherical": 1}
-_LARGEST_FACTOR = 1e150  # whose square is a number
+_LARGEST_FACTOR = 1e150  # largest value whose square is finite
 
 
 def _shapes(model: Any, sizes: schema.Sizes) -> str | None:
-    """The covariances have the shape that their type says, and the factors of the precisions are triangular."""
+    """Check a saved model: shapes match the covariance type, and factors of precisions are triangular."""
     k, d = model.means_.shape
     shape = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}[model.covariance_type]
     for name in ("covariances_", "precisions_", "precisions_cholesky_"):
@@ -66,26 +66,28 @@ class GaussianMixture(Mixture):
     ----------
     n_components : int, default=1
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
-        Each component has its own covariance matrix, all share one, each has a variance per column, or one variance.
+        One covariance matrix per component, a shared one, one variance per component and column, or one variance per
+        component.
     tol : float, default=1e-3
-        The fit stops when a step raises the log-likelihood per row by less than this.
+        Stop when a step increases the log-likelihood per row by less than this.
     reg_covar : float, default=1e-6
         Added to the diagonal of the covariances, so that they stay positive definite.
     max_iter : int, default=100
         Maximum number of EM steps.
     n_init : int, default=1
         Number of starts. They share the passes over the rows, and the worse half of them is dropped after 10, 20,
-        40, ... steps; a start in which a component collapses is kept only if all do.
+        40, ... steps; a start in which a component collapses is used only if all do.
     init_params : {"kmeans", "k-means++", "random_from_data", "random"}, default="kmeans"
-        Rows of a sample (up to 20,000 rows: of all) are assigned to the nearest of some points, found by k-means, drawn
-        by k-means++, or drawn at random, with columns scaled to variance 1; or responsibilities are drawn at random.
+        Initialisation. Rows of a sample (all rows, up to 20,000) are assigned to the nearest of some points, found by
+        k-means, drawn by k-means++, or drawn at random, with columns scaled to variance 1; or responsibilities are
+        drawn at random.
     weights_init : array-like of shape (n_components,), optional
     means_init : array-like of shape (n_components, n_features), optional
     precisions_init : array-like, optional
-        Inverse covariances, in the shape of `precisions_`. What is not given is found from the rows nearest to the
-        means.
+        Inverse covariances, in the shape of `precisions_`. Parameters that are not given are initialised from the rows
+        nearest to the means.
     verbose, verbose_interval : int
-        For compatibility; use scikit-learn's callbacks for progress.
+        Ignored; use scikit-learn's callbacks for progress reports.
 
     Attributes
     ----------
@@ -94,19 +96,19 @@ class GaussianMixture(Mixture):
         Covariances, their inverses, and upper triangular U with U U' the inverse: of shape (n_components, n_features,
         n_features), (n_features, n_features), (n_components, n_features) or (n_components,), by `covariance_type`.
     n_iter_ : int
-        EM steps of the best start.
+        Number of EM steps of the best start.
     lower_bound_ : float
         The log-likelihood per row before the last M-step.
     lower_bounds_ : list of float
         The same for each step.
     collapsed_ : ndarray of int
-        Components that have shrunk to a point, line or plane, held up by `reg_covar` alone.
+        Components that have collapsed to a point, line or plane, with a variance of `reg_covar` only.
 
     Notes
     -----
-    Missing values (NaN) are allowed in `fit` and in all results for rows. They are taken as missing at random: the
-    E-step uses their conditional expectations and covariances given the observed values of the row, and the density of
-    a row is that of its observed values. Rows without any observed value do not count.
+    Missing values (NaN) are supported in `fit` and in predictions. They are assumed to be missing at random: the E-step
+    uses their conditional expectations and covariances given the observed values of the row, and the density of a row
+    is that of its observed values. Rows without any observed value are ignored.
 
     References
     ----------
@@ -204,7 +206,7 @@ class GaussianMixture(Mixture):
             theta = self._gaussians()
             if theta.means.shape != (k, d):
                 raise ParameterError(
-                    f"warm_start continues a fit with means of shape {theta.means.shape}, and this one has "
+                    f"warm_start continues a fit with means of shape {theta.means.shape}, but this one has "
                     f"{(k, d)}: set warm_start=False."
                 )
         seeds = [seed, *(stream_key(seed, j) for j in range(1, self.n_init))]
@@ -226,7 +228,7 @@ class GaussianMixture(Mixture):
         self.precisions_cholesky_ = upper[0] if shared else upper
 
     def _gaussians(self) -> Gaussians:
-        """The fitted parameters as the E-step takes them."""
+        """Return the fitted parameters in the form used by the E-step."""
         return Gaussians.from_precisions(self.covariance_type, self.weights_, self.means_, self.precisions_cholesky_)
 
     def _log_joint(self, chunk: Chunk) -> Array:
@@ -260,5 +262,5 @@ def _checked_means(means: Any, k: int, d: int) -> Array:
     if values.shape != (k, d):
         raise ParameterError(f"The parameter 'means' should have the shape of ({k}, {d}), but got {values.shape}")
     if not np.isfinite(values).all():
-        raise ParameterError("The parameter 'means' should be finite; means_init holds NaN or infinities.")
+        raise ParameterError("The parameter 'means' should be finite; means_init contains NaN or infinities.")
     return values

@@ -11,12 +11,12 @@ M-step, with the drift a_k = s_k / n_k of the mean in whitened coordinates:
 
     pi_k = n_k / sum_j n_j,        mu_k += L_k a_k,        Sigma_k = L_k (S_k / n_k - a_k a_k') L_k' + reg I        (3)
 
-Sums about the current mean, in units of the current spread, lose no digits where the data lie far from 0. Shared
+Sums about the current mean, in units of the current spread, are accurate for data far from 0. Shared
 ("tied"), diagonal and spherical covariances average (3) over components or columns.
 
 A missing value is replaced by its conditional expectation given the observed values of its row, component by component,
 and its conditional covariance is added to S_k: the E-step for values missing at random. The density of a row is that of
-its observed values. A row without any observed value says nothing, and does not count.
+its observed values. A row without any observed value is ignored.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LOG_2_PI = float(np.log(2.0 * np.pi))
 
 
 def _spreads(theta: Any, sizes: schema.Sizes) -> str | None:
-    """The factors have the shape that the kind says, and positive diagonals."""
+    """Check a saved model: the factors have the shape of their kind, and positive diagonals."""
     k, d = theta.means.shape
     shape = {"full": (k, d, d), "tied": (1, d, d), "diag": (k, d), "spherical": (k, 1)}[theta.kind]
     if theta.factors.shape != shape:
@@ -71,7 +71,7 @@ class Gaussians:
     weights : ndarray of shape (k,)
     means : ndarray of shape (k, d)
     factors : ndarray of shape (k, d, d), (1, d, d), (k, d) or (k, 1)
-        The Cholesky factor L of each covariance, or of the shared one; standard deviations where it is diagonal.
+        Cholesky factor L of each covariance, or of the shared one; standard deviations if it is diagonal.
     """
 
     kind: str
@@ -80,12 +80,12 @@ class Gaussians:
     factors: Array
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is derived from these is derived anew elsewhere: blocks have to be aligned.
+        # Derived arrays are recomputed after unpickling, since blocks must be aligned.
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @classmethod
     def from_precisions(cls, kind: str, weights: Array, means: Array, upper: Array) -> Gaussians:
-        """The mixture with the inverse covariances U U', or 1 / sigma^2 for U = 1 / sigma."""
+        """Return the mixture with the inverse covariances U U', or 1 / sigma^2 for U = 1 / sigma."""
         k, d = means.shape
         if kind in ("diag", "spherical"):
             return cls(kind, weights, means, 1.0 / upper.reshape(k, -1))
@@ -119,7 +119,7 @@ class Gaussians:
 
     @cached_property
     def log_weights(self) -> Array:
-        """log pi, a large negative number for a weight of 0."""
+        """Return log pi, a large negative number for a weight of 0."""
         return np.log(np.maximum(self.weights, np.finfo(np.float64).tiny))
 
     @cached_property
@@ -139,13 +139,13 @@ class Gaussians:
 
     @cached_property
     def whitening(self) -> tuple[Array, Array]:
-        """L_k^-1, shape (k, d, d); and L_k^-1 times the mean less the origin, shape (k, d)."""
+        """Return L_k^-1, shape (k, d, d), and L_k^-1 times the mean minus the origin, shape (k, d)."""
         k, d = self.means.shape
         inverses = np.ascontiguousarray(np.broadcast_to(self.inverse_factors, (k, d, d)))
         return inverses, np.ascontiguousarray(np.einsum("kij,kj->ki", inverses, self.means - self.origin))
 
     def distance(self, other: Gaussians) -> float:
-        """The largest change of a weight, of a mean in standard deviations, or of a covariance as a share of it."""
+        """Return the largest change of a weight, of a mean in standard deviations, or (relative) of a covariance."""
         drift, scale = other.means - self.means, other.factors / self.factors if self.is_diagonal else None
         if scale is not None:
             moved, spread = drift * self.scales, scale**2 - 1.0
@@ -157,18 +157,18 @@ class Gaussians:
 
 
 class _Rows(NamedTuple):
-    """Some rows of a chunk, less the origin: Z (n, d), their places in the chunk, and which values are observed."""
+    """Some rows of a chunk minus the origin: Z (n, d), their indices in the chunk, and which values are observed."""
 
     Z: Array
     places: Any
-    patterns: Any  # None where all values are
+    patterns: Any  # None if all values are observed
 
 
 # ------------------------------------------------------------------------------------------------------- log densities
 
 
 def _split(Z: Array) -> Iterator[_Rows]:
-    """Complete rows, and those with missing values, sorted by which ones are missing."""
+    """Split rows into complete ones and those with missing values, grouped by missing pattern."""
     if not np.isnan(Z.sum()):
         yield _Rows(Z, slice(None), None)
         return
@@ -177,14 +177,14 @@ def _split(Z: Array) -> Iterator[_Rows]:
     if not incomplete.all():
         places = np.flatnonzero(~incomplete)
         yield _Rows(aligned(Z[places]), places, None)
-    if incomplete.any():  # otherwise there are infinities of both signs
+    if incomplete.any():  # avoids infinities of both signs
         places = np.flatnonzero(incomplete)
         order, patterns = _patterns(missing[places])
         yield _Rows(aligned(Z[places[order]]), places[order], patterns)
 
 
 def _patterns(missing: Array) -> tuple[Array, Any]:
-    """The order that brings rows with the same values missing together, and their groups."""
+    """Return the order that groups rows by missing pattern, and the groups."""
     from summula.mixture.kernels import Patterns
 
     kinds, inverse, counts = np.unique(np.packbits(missing, axis=1), axis=0, return_inverse=True, return_counts=True)
@@ -196,7 +196,7 @@ def _patterns(missing: Array) -> tuple[Array, Any]:
 
 
 def log_joint(chunk: Chunk, theta: Gaussians) -> Array:
-    """log pi_k + log N(x_i; mu_k, Sigma_k), shape (n, k), over the observed values of each row."""
+    """Return log pi_k + log N(x_i; mu_k, Sigma_k), shape (n, k), over the observed values of each row."""
     from summula.mixture import kernels
 
     out = np.empty((len(chunk), len(theta.means)))
@@ -241,7 +241,7 @@ class GaussianSums(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: Gaussians) -> Self:
-        """The sums of one chunk at the parameters `params`."""
+        """Return the sums over one chunk at the parameters `params`."""
         block = chunk.block(np.float64, params.origin)
         weight = np.ascontiguousarray(chunk.weights, np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -294,7 +294,7 @@ class GaussianSums(Sum):
 
 
 def _without_empty(Z: Array, weight: Array) -> Array:
-    """The weights, 0 for rows without any observed value."""
+    """Return the weights, 0 for rows without any observed value."""
     return np.where(np.isnan(Z).all(axis=1), 0.0, weight) if np.isnan(Z.sum()) else weight
 
 
@@ -302,10 +302,10 @@ def _without_empty(Z: Array, weight: Array) -> Array:
 
 
 def maximized(sums: GaussianSums, theta: Gaussians, reg_covar: float) -> Gaussians:
-    """The M-step (3)."""
+    """Perform the M-step (3)."""
     n = sums.counts
     total = max(float(n.sum()), np.finfo(np.float64).tiny)
-    empty = n <= _TINY * total  # its mean and spread stay as they are
+    empty = n <= _TINY * total  # its mean and covariance are unchanged
     safe = np.where(empty, 1.0, n)[:, None]
     drift = np.where(empty[:, None], 0.0, sums.first / safe)
     if theta.is_diagonal:
@@ -329,7 +329,7 @@ def maximized(sums: GaussianSums, theta: Gaussians, reg_covar: float) -> Gaussia
 
 
 def cholesky_factors(covariances: Array, reg_covar: float) -> Array:
-    """The factor L of each covariance plus reg_covar I; raises `Collapse` where there is none."""
+    """Return the factor L of each covariance plus reg_covar I; raise `Collapse` if there is none."""
     factors = np.empty_like(covariances)
     for k, S in enumerate(covariances):
         try:
@@ -342,7 +342,7 @@ def cholesky_factors(covariances: Array, reg_covar: float) -> Array:
 
 
 def collapse(components: Array) -> Collapse:
-    """The error of a component without a spread."""
+    """Return the error for a component with a singular covariance."""
     which = ", ".join(map(str, components.tolist()))
     return Collapse(
         "Fitting the mixture model failed because some components have ill-defined empirical covariance (for instance "

@@ -1,6 +1,7 @@
 """The compiled loops of mixtures.
 
-Blocks lie transposed, one row of memory per component (and column): inner loops run over consecutive rows of the data.
+Blocks are stored transposed, one row of memory per component (and column), so inner loops run over consecutive rows of
+the data.
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _LOG_2_PI = float(np.log(2.0 * np.pi))
-_ROWS = 256  # at once: a block and its whitened copies stay in the second cache
-_NOTHING = 1e-20  # responsibilities below this change no digit of a sum
+_ROWS = 256  # rows per block: a block and its whitened copies fit the second-level cache
+_NOTHING = 1e-20  # smaller responsibilities do not affect a sum
 
 
 class Patterns(NamedTuple):
-    """Rows grouped by which of their values are observed.
+    """Rows grouped by missing pattern.
 
     Attributes
     ----------
     columns : ndarray of shape (n_patterns, d)
         The observed columns of each pattern, then the missing ones.
     n_seen : ndarray of shape (n_patterns,)
-        How many are observed.
+        Number of observed columns.
     starts : ndarray of shape (n_patterns + 1,)
-        Where the rows of each pattern begin.
+        Start of the rows of each pattern.
     """
 
     columns: NDArray[np.int64]
@@ -93,7 +94,7 @@ def _add_products(P: Array, n: int, G: Array) -> None:
 
 @internal_kernel
 def _pack(Y: Array, r: Array, n: int, P: Array, places: NDArray[np.int64]) -> int:
-    """The rows with a responsibility that counts, times its root, which stands first; returns how many there are."""
+    """Write the rows with a non-negligible responsibility, times its root (the first value); return their number."""
     count = 0
     for i in range(n):
         if r[i] > _NOTHING:
@@ -128,11 +129,11 @@ def whitened_sums(Z: Array, W: Array, shift: Array, constant: Array, weight: Arr
     scratch, lines = (
         np.zeros((K + 2, D, _ROWS)),
         np.empty((K + 2, _ROWS)),
-    )  # whitened rows, rows, packed ones; densities
+    )  # whitened rows, rows, packed rows; densities
     return float(add_whitened_sums(Z, W, shift, constant, weight, scratch, lines, np.empty(_ROWS, np.int64), G))
 
 
-# (These create no arrays: their scratch is given, which takes a third off the time to compile them.)
+# (These kernels allocate no arrays but receive scratch memory, which reduces their compile time by a third.)
 @non_allocating_kernel
 def write_whitened_joint(Z: Array, W: Array, shift: Array, constant: Array, scratch: Array, joint: Array) -> None:
     """As `whitened_joint`; `scratch` is scratch for rows, whitened rows and their squares."""
@@ -176,10 +177,10 @@ def add_whitened_sums(
 
 @internal_kernel
 def responsibilities(lines: Array, K: int, weight: Array) -> float:
-    """Turn the log joint densities (k, n) of n = len(weight) rows into responsibilities times weights.
+    """Convert the log joint densities (k, n) of n = len(weight) rows to responsibilities times weights.
 
-    Below the K lines of densities there are two more: the first gets the log density of each row. Returns its weighted
-    sum.
+    After the K lines of densities there are two more: the first receives the log density of each row. Returns its
+    weighted sum.
     """
     n, elbo = len(weight), 0.0
     for i in range(n):
@@ -209,7 +210,7 @@ def responsibilities(lines: Array, K: int, weight: Array) -> float:
 
 @internal_kernel
 def _add_densities(X: Array, n: int, mean: Array, scale: Array, out: Array) -> None:
-    """Add -t^2 / 2 with t = (x - mean) scale; for a missing value, take the constant of its column off instead."""
+    """Add -t^2 / 2 with t = (x - mean) scale; for a missing value, subtract the constant of its column instead."""
     for j in range(len(mean)):
         m, p, missing = mean[j], scale[j], 0.5 * _LOG_2_PI - np.log(scale[j])
         for i in range(n):
@@ -326,7 +327,7 @@ def incomplete_joint(Z: Array, patterns: Patterns, mean: Array, S: Array, log_we
 
 @kernel
 def incomplete_sums(Z: Array, patterns: Patterns, mean: Array, S: Array, r: Array, first: Array, second: Array) -> None:
-    """Add sum r e and sum r (e e' + C), where e is the row less the mean, missing values replaced by their conditional
+    """Add sum r e and sum r (e e' + C), where e is the row minus the mean, missing values replaced by their conditional
     expectations, and C their conditional covariance.
     """
     K, d = mean.shape
@@ -364,7 +365,7 @@ def _add_outer(e: Array, r: float, first: Array, second: Array) -> None:
 
 
 def compile_joint() -> None:
-    """Compile what predictions from covariance matrices need."""
+    """Compile the kernels of predictions from covariance matrices."""
     r, S = np.zeros((1, 1)), np.ones((1, 1, 1))
     whitened_joint(r, S, r, np.ones(1), r.copy())
 

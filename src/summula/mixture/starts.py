@@ -1,8 +1,8 @@
 """Initial parameters of mixtures: a sample of the rows, and some points of it.
 
-The sample is drawn by row number, so it does not depend on how rows are stored. Up to 20,000 rows it is all of them. It
-is sorted by value, and points are drawn in proportion to weights: then neither the order of the rows matters, nor
-whether a row has weight 3 or comes three times.
+The sample is drawn by row number, so it does not depend on the storage of the rows. Up to 20,000 rows it contains all
+rows. It is sorted by value, and points are drawn in proportion to weights, so the order of the rows does not matter,
+and a weight of 3 is equivalent to repeating a row three times.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LLOYD_STEPS = 100
 
 @dataclass(frozen=True)
 class RowSample(Sum):
-    """Some of the rows that have a weight, in their order.
+    """Some of the rows with positive weight, in order.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class RowSample(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[int, float]) -> Self:
-        """The rows of one chunk whose random number, under the key, is below the share."""
+        """Return the rows of one chunk whose random number, for the key, is below the sampling fraction."""
         key, share = params
         weight = chunk.weights
         chosen = weight > 0
@@ -52,12 +52,12 @@ class RowSample(Sum):
         return cls(np.ascontiguousarray(chunk.block(np.float64)[places]), weight[places])
 
     def is_finite(self) -> bool:
-        """Whether there are no infinities; missing values are those of the rows."""
+        """Return whether there are no infinities; missing values are allowed."""
         return not np.isinf(self.rows).any()
 
 
 def row_sample(run: Run, seed: int) -> RowSample:
-    """About 20,000 rows, or all of fewer, sorted by value."""
+    """Return about 20,000 rows, or all if there are fewer, sorted by value."""
     share = _SAMPLE_ROWS / run.source.n_rows
     sample = run.sum(RowSample, (stream_key(seed, 0), share), "sample of the rows")
     order = np.lexsort(sample.rows.T[::-1])
@@ -65,30 +65,30 @@ def row_sample(run: Run, seed: int) -> RowSample:
 
 
 def seed_points(Z: Array, weight: Array, k: int, method: str, key: int) -> Array:
-    """k points of the sample Z: by k-means++, by Lloyd's iteration from there ("kmeans"), or drawn at random.
+    """Return k points of the sample Z: by k-means++, by Lloyd's iteration from there ("kmeans"), or drawn at random.
 
     Parameters
     ----------
     Z : ndarray of shape (m, d)
-        Columns of about the same scale.
+        Columns with similar scales.
     weight : ndarray of shape (m,)
     k : int
     method : {"kmeans", "k-means++", "random_from_data"}
     key : int
-        Of the random numbers.
+        Key of the random numbers.
 
     Returns
     -------
     ndarray of shape (k, d)
     """
-    # Scaled by a power of two, which keeps the bits of every ratio: sums of weights times Z must not overflow.
+    # Scaled by a power of two, which preserves the bits of ratios, so that sums of weights times Z do not overflow.
     weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
     points = _drawn_points(Z, weight, k, 0.0 if method == "random_from_data" else 1.0, key)
     return _lloyd(Z, weight, points) if method == "kmeans" else points
 
 
 def _drawn_points(Z: Array, weight: Array, k: int, power: float, key: int) -> Array:
-    """Points drawn one after the other, in proportion to a power of the squared distance from those before."""
+    """Draw points one by one, in proportion to a power of the squared distance from the previous ones."""
     draws = uniform(key, k)
     chosen = [_drawn(weight, draws[0])]
     distance = _squares(Z, Z[chosen[0]])
@@ -109,15 +109,14 @@ def _squares(Z: Array, point: Array) -> Array:
 
 
 def nearest(Z: Array, points: Array) -> NDArray[np.intp]:
-    """The nearest point of each row."""
+    """Return the nearest point of each row."""
     return np.asarray(np.argmin(np.stack([_squares(Z, point) for point in points]), axis=0), np.intp)
 
 
 def _lloyd(Z: Array, weight: Array, points: Array) -> Array:
-    """Lloyd's iteration; a cluster without rows keeps its point.
+    """Perform Lloyd's iteration; an empty cluster keeps its point.
 
-    Points are compared by |c|^2 / 2 - z'c about the mean, which is one product of matrices, and sums of clusters are
-    another one.
+    Points are compared by |c|^2 / 2 - z'c about the mean, as one matrix product, and sums of clusters are another one.
     """
     origin = (weight[:, None] * Z).sum(axis=0) / weight.sum()
     Z, points = aligned(Z - origin), points - origin

@@ -1,8 +1,8 @@
 """Naive Bayes: the features of a row are independent given its class.
 
 Each estimator is one file. Reading order: `normal_columns` and `gaussian_nb` (normally distributed features),
-`class_totals` with `count_kernels` (sums by class), `count_fits` (what the discrete models minimise), `discrete_nb`
-(what they share), `bernoulli_nb` (flags), `multinomial_nb` and `complement_nb` (counts), `category_counts` and
+`class_totals` with `count_kernels` (sums by class), `count_fits` (objectives of the discrete models), `discrete_nb`
+(their base class), `bernoulli_nb` (flags), `multinomial_nb` and `complement_nb` (counts), `category_counts` and
 `categorical_nb` (categories), `mixed_sums` and `mixed_nb` (columns of different kinds).
 """
 

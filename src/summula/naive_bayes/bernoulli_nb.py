@@ -1,4 +1,4 @@
-"""Bernoulli naive Bayes: columns are flags, and an absent one counts as evidence, too.
+"""Bernoulli naive Bayes: columns are binary flags, and absent ones count as evidence, too.
 
 With N_kj the weight of the rows of class k in which flag j is set, W_kj that of the rows in which it is not missing,
 and pseudo-counts alpha_j for set and unset flags,
@@ -6,8 +6,8 @@ and pseudo-counts alpha_j for set and unset flags,
     p_kj = (N_kj + alpha_j) / (W_kj + 2 alpha_j)                                                                (1)
     log P(x, k) = log pi_k + sum_j log(1 - p_kj) + sum_j x_j log p_kj / (1 - p_kj)                              (2)
 
-A missing flag (NaN) is left out of N and W of its column, and of both sums of (2): integrating a column out of a
-product of independent ones leaves the others. Where neither rows nor pseudo-counts tell of a flag, p_kj is 1/2.
+A missing flag (NaN) is excluded from N and W of its column, and from both sums of (2), which marginalises over it.
+Without any rows or pseudo-counts for a flag, p_kj is 1/2.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ Array = NDArray[np.float64]
 @inherit_docs()
 @schema.saved()
 class BernoulliNB(CountNB):
-    """Naive Bayes for flags; missing values are passed over.
+    """Naive Bayes for binary flags; missing values are ignored.
 
     Parameters
     ----------
     alpha : float or array-like of shape (n_features,), default=1.0
         Pseudo-count of set flags, and of unset ones (Laplace smoothing).
     binarize : float or None, default=0.0
-        Values above it are set flags; None takes columns of 0 and 1 as they are.
+        Threshold above which flags are set; None expects columns of 0 and 1.
 
     Attributes
     ----------
     classes_, class_count_, class_log_prior_ : ndarray of shape (n_classes,)
     feature_count_, feature_log_prob_ : ndarray of shape (n_classes, n_features)
-        How often each flag is set, and the log of its probability, in each class.
+        Weighted count and log probability of each flag being set, in each class.
 
     References
     ----------
@@ -111,7 +111,7 @@ class BernoulliNB(CountNB):
         return self._skipping_missing(flags, unset)
 
     def _skipping_missing(self, flags: Any, unset: Array) -> Array:
-        """(2) over the flags that are not missing, probabilities of 0 included."""
+        """Return (2) over the flags that are not missing, also for probabilities of 0."""
         known, missing = split_missing(flags.toarray() if hasattr(flags, "indptr") else flags)
         others = aligned(1.0 - known - missing)
         evidence = log_products(known, self.feature_log_prob_.T) + log_products(others, unset.T)

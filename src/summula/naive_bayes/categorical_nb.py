@@ -5,8 +5,8 @@ column j,
 
     P(x_j = c | k) = (N_kjc + alpha) / (W_kj + alpha m_j),     log P(x, k) = log pi_k + sum_j log P(x_j | k)
 
-A missing value (NaN) is left out of the counts of its column, and of the sum over j. Where neither rows nor
-pseudo-counts tell of a column, its categories are equally likely.
+A missing value (NaN) is excluded from the counts of its column, and from the sum over j. Without any rows or
+pseudo-counts for a column, its categories are equally likely.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Array = NDArray[np.float64]
 
 
 def _tables_rule(model: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: a table for each column, as wide as it has categories."""
+    """Check a saved model: there is a table for each column, as wide as its number of categories."""
     widths = model.n_categories_.tolist()
     for name in ("category_count_", "feature_log_prob_"):
         for j, (table, m) in enumerate(zip(getattr(model, name), widths, strict=True)):
             if table.shape != (sizes["n_classes"], m):
-                return f"{name}[{j}] has shape {table.shape}, and {sizes['n_classes']} classes have {m} categories"
+                return f"{name}[{j}] has shape {table.shape}, not {(sizes['n_classes'], m)}"
     return None
 
 
@@ -48,20 +48,20 @@ def _tables_rule(model: Any, sizes: schema.Sizes) -> str | None:
     feature_log_prob_=schema.Items(schema.Array("float64", "...", finite=False), "n_features"),
 )
 class CategoricalNB(DiscreteNB):
-    """Naive Bayes for categories; missing values are passed over.
+    """Naive Bayes for categories; missing values are ignored.
 
     Parameters
     ----------
     alpha : float, default=1.0
         Pseudo-count of every category (Laplace smoothing).
     min_categories : int or array-like of shape (n_features,), optional
-        Least number of categories per column; those not seen in the fit have pseudo-counts only.
+        Minimum number of categories per column; those that do not occur in the fit have pseudo-counts only.
 
     Attributes
     ----------
     classes_, class_count_, class_log_prior_ : ndarray of shape (n_classes,)
     category_count_, feature_log_prob_ : list of ndarray of shape (n_classes, n_categories of the column)
-        How often each category occurs, and its log probability, in each class; one table per column.
+        Weighted count and log probability of each category in each class; one table per column.
     n_categories_ : ndarray of shape (n_features,)
 
     Examples
@@ -112,7 +112,7 @@ class CategoricalNB(DiscreteNB):
         least = np.asarray(self.min_categories)
         if least.dtype.kind not in "iu":
             raise ParameterError(
-                f"'min_categories' should have integral type. Got {least.dtype} instead: categories are counted."
+                f"'min_categories' should have integral type. Got {least.dtype} instead; pass integers."
             )
         if least.ndim and least.shape != (self.n_features_in_,):
             raise ParameterError(
@@ -131,10 +131,10 @@ class CategoricalNB(DiscreteNB):
         if unseen.any():
             row, j = (int(place) for place in np.argwhere(unseen)[0])
             raise RowError(
-                f"Column {j} holds the category {int(values[row, j])}",
+                f"Column {j} contains the category {int(values[row, j])}",
                 chunk.start + row,
-                f", and the fit has seen {self.n_categories_[j]}, from 0 on: set min_categories, or use MixedNB, which "
-                "passes unseen categories over.",
+                f", but the fit has {self.n_categories_[j]} categories, from 0 on: set min_categories, or use MixedNB, "
+                "which ignores unknown categories.",
             )
         present = ~np.isnan(values)
         places = np.where(present, values, 0.0).astype(np.intp)

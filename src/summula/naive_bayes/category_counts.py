@@ -1,9 +1,9 @@
 """Counts of each category of each column in each class.
 
-    N_kjc = weight of the rows of class k whose column j holds category c,   missing values (NaN) passed over
+    N_kjc = weight of the rows of class k with category c in column j,   missing values (NaN) are ignored
 
-Categories are whole numbers from 0 on. The table is as wide as the largest number seen so far; adding two tables
-widens the narrower one.
+Categories are integers from 0 on. The table is as wide as the largest number so far; adding two tables widens the
+narrower one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Categorical", "CategoryCounts", "check_categories"]
 
 Array = NDArray[np.float64]
 
-_MOST = 2**24  # entries of a table
+_MOST = 2**24  # maximum number of entries of a table
 
 
 @schema.saved(
@@ -52,7 +52,7 @@ class CategoryCounts(Sum):
 
     @classmethod
     def of(cls, values: Array, codes: NDArray[Any], weight: Array | None, n_groups: int) -> Self:
-        """The counts of rows of categories, NaN where one is missing."""
+        """Return the counts of rows of categories, with NaN for missing ones."""
         n, d = values.shape
         w = np.ones(n) if weight is None else np.asarray(weight, np.float64)
         own = codes >= 0
@@ -75,11 +75,11 @@ class CategoryCounts(Sum):
         return int(self.count.sum())
 
     def merge(self, other: Self) -> Self:
-        """The counts of both sets of rows together."""
+        """Return the counts of the union of two sets of rows."""
         return self._with(other, operator.add)
 
     def unmerge(self, other: Self) -> Self:
-        """The counts of these rows without those of `other`."""
+        """Return the counts of these rows without those of `other`."""
         return self._with(other, operator.sub)
 
     def _with(self, other: Self, plus: Callable[[Any, Any], Any]) -> Self:
@@ -90,12 +90,12 @@ class CategoryCounts(Sum):
 
 @dataclass(frozen=True)
 class Categorical:
-    """The statistic of columns of categories."""
+    """The statistic of categorical columns."""
 
     def map_groups(self, chunk: Chunk, codes: NDArray[Any], n_groups: int, params: Any) -> CategoryCounts:
-        """The counts of one chunk."""
+        """Return the counts of one chunk."""
         values = chunk.block(np.float64)
-        if np.isinf(values).any():  # shown in the sums, and located there
+        if np.isinf(values).any():  # infinite sums, from which the error is located
             return CategoryCounts.of(
                 np.zeros((len(values), values.shape[1])), codes, np.full(len(values), np.nan), n_groups
             )
@@ -109,19 +109,19 @@ def _widened(total: Array, width: int) -> Array:
 
 
 def check_categories(values: Array, start: int, column: Any, n_groups: int, name: str) -> None:
-    """Refuse what is no category: numbers below 0, fractions, and numbers too large to make a table of.
+    """Raise for invalid categories: negative numbers, fractions, and numbers too large for a table.
 
     Parameters
     ----------
     values : ndarray of shape (n, n_columns)
-        NaN where a value is missing.
+        NaN for missing values.
     start : int
         Number of the first row.
     column : callable
-        The name of a column, by its place, for the message.
+        Returns the name of a column by its index, for the message.
     n_groups : int
     name : str
-        Of the model, for the message.
+        Name of the model, for the message.
     """
     with np.errstate(invalid="ignore"):
         wrong = (values < 0) | (values != np.floor(values)) | (values * n_groups * values.shape[1] > _MOST)
@@ -129,10 +129,10 @@ def check_categories(values: Array, start: int, column: Any, n_groups: int, name
     wrong &= ~np.isnan(values)
     if wrong.any():
         row, j = (int(place) for place in np.argwhere(negative if negative.any() else wrong)[0])
-        kind = "Negative values" if values[row, j] < 0 else "Values that are no categories"
+        kind = "Negative values" if values[row, j] < 0 else "Values that are not categories"
         raise RowError(
-            f"{kind} in data passed to {name} (input X): {column(j)} holds {values[row, j]:g}",
+            f"{kind} in data passed to {name} (input X): {column(j)} contains {values[row, j]:g}",
             start + row,
-            "; categories are whole numbers from 0 on, not too large: encode them with OrdinalEncoder, or cut numbers "
-            "into bins with KBinsDiscretizer(encode='ordinal').",
+            "; categories must be integers from 0 on, not too large: encode them with OrdinalEncoder, or discretise "
+            "numbers with KBinsDiscretizer(encode='ordinal').",
         )

@@ -1,9 +1,9 @@
-"""Sums of columns by class, which models of counts and flags are fitted from; missing values (NaN) are skipped.
+"""Sums of columns by class, for models of counts and flags; missing values (NaN) are skipped.
 
     n_k,   W_k = sum w,   N_kj = sum w x_j over the rows whose column j is not missing        for the rows of class k
 
-and for flags M_kj, the weight of the rows whose column j is missing. Every part of the rows adds to one table, so that
-a wide one is not copied for each chunk.
+and for flags M_kj, the weight of the rows whose column j is missing. Each part of the rows accumulates into one table,
+so that a wide table is not copied for each chunk.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["ClassTotals", "Counts", "FlagTotals", "Flags", "as_flags", "split_mi
 
 Array = NDArray[np.float64]
 
-_MANY = 2**16  # stored values from which the kernel is used
+_MANY = 2**16  # number of stored values from which the kernel is used
 
 
 @schema.saved(
@@ -56,18 +56,18 @@ class ClassTotals(Sum):
         return int(self.count.sum())
 
     def _combined(self, other: Any, plus: Merge) -> Any:
-        if type(self) is not type(other):  # one of them was saved before missing flags were counted
+        if type(self) is not type(other):  # one was saved before missing flags were counted
             return FlagTotals.of(self)._combined(FlagTotals.of(other), plus)
         return super()._combined(other, plus)
 
     @classmethod
     def zeros(cls, n_groups: int, n_features: int) -> Self:
-        """Sums over no rows."""
+        """Return the sums over no rows."""
         return cls(np.zeros(n_groups, np.int64), np.zeros(n_groups), np.zeros((n_groups, n_features)))
 
     @classmethod
     def add_rows(cls, before: Self | None, chunk: Chunk, rows: Any, n_groups: int) -> Self:
-        """Sums with those of the rows of a chunk added in place; `rows` is a block or CSR."""
+        """Add the sums of the rows of a chunk in place; `rows` is a block or CSR."""
         codes = chunk.codes
         assert codes is not None
         if before is None:
@@ -96,20 +96,20 @@ class FlagTotals(ClassTotals):
 
     @classmethod
     def zeros(cls, n_groups: int, n_features: int) -> Self:
-        """Sums over no rows."""
+        """Return the sums over no rows."""
         sums = ClassTotals.zeros(n_groups, n_features)
         return cls(sums.count, sums.weight, sums.total, np.zeros((n_groups, n_features)))
 
     @classmethod
     def of(cls, sums: ClassTotals) -> FlagTotals:
-        """Return the sums, with no missing flags if they were saved before these were counted."""
+        """Return the sums, with zero missing flags if they were saved before these were counted."""
         if isinstance(sums, FlagTotals):
             return sums
         return cls(sums.count, sums.weight, sums.total, np.zeros_like(sums.total))
 
     @property
     def known(self) -> Array:
-        """Weight of the rows whose flag is not missing, shape (n_classes, n_features)."""
+        """Return the weight of the rows whose flag is not missing, shape (n_classes, n_features)."""
         return np.asarray(self.weight[:, None] - self.missing)
 
 
@@ -129,7 +129,7 @@ def _add_columns(total: Array, chunk: Chunk, rows: Any) -> None:
 
 
 def split_missing(rows: Any) -> tuple[Any, Any]:
-    """Rows with 0 for missing values (NaN), and 1 where they were missing, 0 elsewhere; both as blocks or CSR."""
+    """Return the rows with NaN replaced by 0, and the indicators of NaN; both as blocks or CSR."""
     if hasattr(rows, "indptr"):
         gone = np.isnan(rows.data)
         pattern = rows.indices, rows.indptr
@@ -141,12 +141,12 @@ def split_missing(rows: Any) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class Counts:
-    """The statistic of counts: sums of columns without negative values. `name` is the model's, for errors."""
+    """The statistic of counts: sums of non-negative columns. `name` is that of the model, for errors."""
 
     name: str = "the model"
 
     def accumulate_groups(self, before: ClassTotals | None, chunk: Chunk, n_groups: int) -> ClassTotals:
-        """Sums with those of a chunk added in place."""
+        """Add the sums of a chunk in place."""
         rows: Any = chunk.X if chunk.is_sparse else chunk.block(np.float64)
         least = _least(rows)
         if np.isnan(least):
@@ -157,13 +157,13 @@ class Counts:
             raise RowError(
                 f"Negative values in data passed to {self.name} (input X): the first is",
                 chunk.start + int(where[0]),
-                "; counts start at 0.",
+                "; pass non-negative counts.",
             )
         return ClassTotals.add_rows(before, chunk, rows, n_groups)
 
 
 def _least(rows: Any) -> float:
-    """The least value of a block or CSR, at most 0; NaN if one is missing."""
+    """Return the smallest value of a block or CSR, at most 0; NaN if one is missing."""
     values = rows.data if hasattr(rows, "indptr") else rows
     with np.errstate(invalid="ignore"):
         return float(values.min(initial=0.0))
@@ -171,16 +171,16 @@ def _least(rows: Any) -> float:
 
 @dataclass(frozen=True)
 class Flags:
-    """The statistic of flags: how often each column is above a threshold; None takes columns of 0 and 1 as they are."""
+    """The statistic of flags: weight of the rows above a threshold, per column; None expects columns of 0 and 1."""
 
     threshold: float | None = 0.0
 
     def rows(self, chunk: Chunk) -> Any:
-        """The flags of a chunk as a block or CSR of 0 and 1."""
+        """Return the flags of a chunk as a block or CSR of 0 and 1."""
         return as_flags(chunk, self.threshold)
 
     def accumulate_groups(self, before: FlagTotals | None, chunk: Chunk, n_groups: int) -> FlagTotals:
-        """Sums with those of a chunk added in place."""
+        """Add the sums of a chunk in place."""
         rows, missing = self.rows(chunk), None
         if np.isnan(_least(rows)):
             rows, missing = split_missing(rows)
@@ -191,7 +191,7 @@ class Flags:
 
 
 def as_flags(chunk: Chunk, threshold: float | None) -> Any:
-    """Whether each value is above a threshold, as 0 and 1; missing values stay missing."""
+    """Return whether each value is above a threshold, as 0 and 1; missing values remain missing."""
     X: Any = chunk.X if chunk.is_sparse else chunk.block(np.float64)
     if threshold is None:
         return X

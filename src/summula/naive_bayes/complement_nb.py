@@ -1,11 +1,11 @@
-"""Complement naive Bayes: each class is judged by the counts of all others, which suits classes of unequal size.
+"""Complement naive Bayes: each class is scored by the counts of all other classes, which suits imbalanced classes.
 
 With N_j the sum of column j over all rows and N_kj that of class k,
 
     c_kj = log (N_j - N_kj + alpha_j) / sum_j (N_j - N_kj + alpha_j),     score of k = - sum_j x_j c_kj
 
-or, with `norm`, the weights c_kj / sum_j c_kj. Scores of a class are large where its complement makes a row unlikely.
-A missing count (NaN) is left out of the sums of its column, and of the score.
+or, with `norm`, the weights c_kj / sum_j c_kj. The score of a class is large if its complement makes a row unlikely.
+A missing count (NaN) is excluded from the sums of its column, and from the score.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ Array = NDArray[np.float64]
 @inherit_docs()
 @schema.saved(feature_all_=schema.Array("float64", "n_features"))
 class ComplementNB(CountNB):
-    """Complement naive Bayes for counts; missing values are passed over.
+    """Complement naive Bayes for counts; missing values are ignored.
 
     Parameters
     ----------
     alpha : float or array-like of shape (n_features,), default=1.0
         Pseudo-count added to every column.
     fit_prior : bool, default=True
-        Used only where there is a single class.
+        Used only if there is a single class.
     class_prior : array-like of shape (n_classes,), optional
-        Not used, as in scikit-learn.
+        Ignored, as in scikit-learn.
     norm : bool, default=False
         Whether to divide the weights of a class by their sum.
 

@@ -1,11 +1,11 @@
-"""Certificates of naive Bayes models of discrete columns: what their probabilities minimise.
+"""Certificates of naive Bayes models of discrete columns: the objective of their probabilities.
 
 With counts T_kc of the events c in class k, pseudo-counts included, the probabilities p_kc = T_kc / sum_c T_kc minimise
 
     J = - sum_kc T_kc log p_kc                                                                                  (1)
 
-and other ones are above the minimum by sum_kc T_kc log (T_kc / sum_c T_kc / p_kc), a Kullback-Leibler divergence. It
-is the negative log-likelihood with the logarithm of a Dirichlet prior, which the pseudo-counts are.
+and others are above the minimum by sum_kc T_kc log (T_kc / sum_c T_kc / p_kc), a Kullback-Leibler divergence. J is the
+negative log posterior under the Dirichlet prior given by the pseudo-counts.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _ALPHA = schema.Array("float64", "n_features", low=0.0)
 
 
 def log_shares(counts: Array) -> Array:
-    """Logarithms of the shares of events among the counts of each row; equal shares where there are none."""
+    """Return the logarithms of the normalised counts of each row; uniform for rows without counts."""
     counts = np.where(counts.any(axis=1, keepdims=True), counts, 1.0)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(counts) - np.log(counts.sum(axis=1, keepdims=True)))
 
 
 def objective_of_counts(T: Array, log_p: Array) -> tuple[float, float]:
-    """(1) for counts of shape (n_distributions, n_events), and its distance from the minimum.
+    """Return (1) for counts of shape (n_distributions, n_events), and its suboptimality.
 
-    Logarithms of probabilities are normalised first: numbers that do not sum to one are no probabilities.
+    Probabilities are normalised first, since the bound assumes that they sum to one.
     """
     some = T > 0
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -60,13 +60,13 @@ def objective_of_counts(T: Array, log_p: Array) -> tuple[float, float]:
 
 
 def objective_of_tables(counts: Array, tables: Any, alpha: Array) -> tuple[float, float]:
-    """(1) summed over columns of categories; `counts` has shape (n_classes, n_columns, n_categories)."""
+    """Return (1) summed over categorical columns; `counts` has shape (n_classes, n_columns, n_categories)."""
     value, gap = 0.0, 0.0
     widths = np.array([table.shape[1] for table in tables], np.intp)
-    for m in np.unique(widths).tolist():  # columns with equally many categories at once
+    for m in np.unique(widths).tolist():  # columns with the same number of categories at once
         chosen = np.flatnonzero(widths == m)
         some = counts[:, chosen]
-        if some[:, :, m:].any():  # categories that the model has no probability for
+        if some[:, :, m:].any():  # categories without a probability in the model
             return np.inf, np.inf
         T = np.repeat(np.asarray(alpha, np.float64)[chosen], m).reshape(1, -1, m).repeat(len(counts), axis=0)
         T[:, :, : counts.shape[2]] += some[:, :, :m]
@@ -87,7 +87,7 @@ class MultinomialFit:
     statistic: ClassVar = Counts("the certificate")
 
     def objective(self, sums: ClassTotals) -> tuple[float, float]:
-        """The objective and its distance from the minimum."""
+        """Return the objective and its suboptimality."""
         return self.priors.added(objective_of_counts(sums.total + self.alpha, self.log_p), sums.weight)
 
 
@@ -97,7 +97,7 @@ class ComplementFit(MultinomialFit):
     """Log probabilities of events in all classes but one, and pseudo-counts."""
 
     def objective(self, sums: ClassTotals) -> tuple[float, float]:
-        """The objective and its distance from the minimum."""
+        """Return the objective and its suboptimality."""
         others = sums_of_others(sums.total) + self.alpha
         return self.priors.added(objective_of_counts(others, self.log_p), sums.weight)
 
@@ -113,7 +113,7 @@ def sums_of_others(total: Array) -> Array:
 @schema.saved(log_odds=_TABLE, alpha=_ALPHA, priors=_PRIORS, threshold=schema.Real() | None)
 @dataclass(frozen=True)
 class BernoulliFit:
-    """Log odds of set flags by class, and pseudo-counts; values above the threshold are set flags."""
+    """Log odds of flags by class, and pseudo-counts; flags are set for values above the threshold."""
 
     log_odds: Array
     alpha: Array
@@ -122,11 +122,11 @@ class BernoulliFit:
 
     @property
     def statistic(self) -> Flags:
-        """The statistic that is summed."""
+        """Return the statistic that is summed."""
         return Flags(self.threshold)
 
     def objective(self, sums: FlagTotals) -> tuple[float, float]:
-        """The objective and its distance from the minimum."""
+        """Return the objective and its suboptimality."""
         set_, all_ = sums.total + self.alpha, sums.known + 2 * self.alpha
         T = np.stack([set_, all_ - set_], axis=-1).reshape(-1, 2)
         log_p = np.stack([special.log_expit(self.log_odds), special.log_expit(-self.log_odds)], axis=-1).reshape(-1, 2)
@@ -134,7 +134,7 @@ class BernoulliFit:
 
 
 def tables_rule(fit: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: tables have a row for each class, and at least one category."""
+    """Check a saved model: tables have a row for each class, and at least one category."""
     if any(table.ndim != 2 or len(table) != sizes.get("n_classes") or not table.shape[1] for table in fit.tables):
         return "a table of categories must have one row for each class"
     return None
@@ -156,5 +156,5 @@ class CategoricalFit:
     statistic: ClassVar = Categorical()
 
     def objective(self, sums: CategoryCounts) -> tuple[float, float]:
-        """The objective and its distance from the minimum."""
+        """Return the objective and its suboptimality."""
         return self.priors.added(objective_of_tables(sums.total, self.tables, self.alpha), sums.weight)

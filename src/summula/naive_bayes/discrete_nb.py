@@ -44,21 +44,21 @@ PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     certificate_=SAVED_CERTIFICATE,
 )
 class DiscreteNB(AdditiveClassifier, GenerativeClassifier):
-    """Naive Bayes of discrete columns; subclasses have `alpha`, `force_alpha`, `fit_prior` and `class_prior`.
+    """Base class for discrete columns; subclasses have `alpha`, `force_alpha`, `fit_prior` and `class_prior`.
 
     Parameters
     ----------
     force_alpha : bool, default=True
-        Whether to use an alpha below 1e-10 as it is.
+        Whether to use an alpha below 1e-10 unchanged.
     fit_prior : bool, default=True
-        Whether the probabilities of the classes are their shares of the rows; otherwise they are equal.
+        Whether to estimate the class probabilities by the class proportions; otherwise they are equal.
     class_prior : array-like of shape (n_classes,), optional
-        Probabilities of the classes.
+        Class probabilities.
 
     Attributes
     ----------
     certificate_ : StatisticCertificate
-        The objective that the probabilities minimise (`count_fits`), and its distance from the minimum.
+        The objective minimised by the probabilities (`count_fits`), and its suboptimality.
     """
 
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = PARAMETERS
@@ -69,31 +69,31 @@ class DiscreteNB(AdditiveClassifier, GenerativeClassifier):
     class_prior: Any
 
     def _counted(self) -> Any:
-        """The statistic that is summed by class."""
+        """Return the statistic that is summed by class."""
         raise NotImplementedError
 
     def _sums_of(self, run: Run) -> Any:
         return run.sum(Grouped(self._counted(), len(self.classes_)), None)
 
     def _log_priors(self, weight: Array) -> Array:
-        """Log probabilities of the classes: given, uniform, or their shares of the rows; -inf for one without rows."""
+        """Return the log class probabilities: given, uniform, or the class proportions (-inf for one without rows)."""
         K = len(weight)
         if self.class_prior is not None:
             priors = numbers_in("class_prior", self.class_prior)
             if priors.shape != (K,):
                 raise ParameterError(
-                    f"Number of priors must match number of classes: class_prior has {np.size(priors)} numbers, and "
+                    f"Number of priors must match number of classes: class_prior has {np.size(priors)} numbers, but "
                     f"there are {K} classes, {self.classes_.tolist()}."
                 )
             if (priors < 0).any() or not np.isclose(priors.sum(), 1.0):
-                raise ParameterError(f"class_prior must not be negative and sum to 1; got {self.class_prior!r}.")
+                raise ParameterError(f"class_prior must be non-negative and sum to 1; got {self.class_prior!r}.")
         else:
             priors = weight / weight.sum() if self.fit_prior else np.full(K, 1 / K)
         with np.errstate(divide="ignore"):
             return np.log(priors)
 
     def _smoothing(self) -> Any:
-        """Pseudo-counts: a number, or one per column."""
+        """Return the pseudo-counts: a number, or one per column."""
         alpha = numbers_in("alpha", self.alpha)
         if alpha.ndim and alpha.shape != (self.n_features_in_,):
             raise ParameterError(
@@ -101,7 +101,7 @@ class DiscreteNB(AdditiveClassifier, GenerativeClassifier):
                 f"{self.n_features_in_}; got {alpha.shape}."
             )
         if (alpha < 0).any():
-            raise ParameterError("All values in alpha must be greater than 0. Pseudo-counts are not negative.")
+            raise ParameterError("All values in alpha must be greater than 0. Pass non-negative pseudo-counts.")
         if not self.force_alpha and alpha.min() < _LEAST_ALPHA:
             warn(
                 f"alpha too small will result in numeric errors, setting alpha = {_LEAST_ALPHA:.1e}. Use "
@@ -115,16 +115,16 @@ class DiscreteNB(AdditiveClassifier, GenerativeClassifier):
         self.class_count_, self.class_log_prior_ = np.array(weight), self._log_priors(weight)
 
     def _fitted_priors(self) -> Priors:
-        """The probabilities of the classes, and whether they were estimated."""
+        """Return the class probabilities, and whether they were estimated."""
         return Priors(np.exp(self.class_log_prior_), self.class_prior is None and self.fit_prior)
 
     def _certify(self, fit: Any, sums: Any) -> None:
-        """Name the certificate of the numbers of this model."""
+        """Set the certificate of the fitted attributes."""
         self.certificate_ = StatisticCertificate.of(fit, sums, kind="exact", classes=self.classes_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # on the numbers of scikit-learn's checks, which are no counts
+        tags.classifier_tags.poor_score = True  # on the data of scikit-learn's checks, which are not counts
         return tags
 
 
@@ -134,7 +134,7 @@ class DiscreteNB(AdditiveClassifier, GenerativeClassifier):
     feature_log_prob_=schema.Array("float64", "n_classes", "n_features", finite=False),
 )
 class CountNB(DiscreteNB):
-    """Naive Bayes whose log probabilities are linear in the columns."""
+    """Base class of naive Bayes with log probabilities that are linear in the columns."""
 
     _allows_nan = True
 
@@ -142,7 +142,7 @@ class CountNB(DiscreteNB):
         return np.full(self.n_features_in_, alpha)
 
     def _linear(self, chunk: Chunk, B: Array) -> Array:
-        """X B' for a table of one row per class, missing values (NaN) skipped."""
+        """Return X B' for a table with one row per class, with missing values (NaN) skipped."""
         columns = np.ascontiguousarray(B.T)
         scores = np.asarray(chunk.times(columns))
         if np.isfinite(scores).all():
@@ -152,7 +152,7 @@ class CountNB(DiscreteNB):
 
 
 def log_products(counts: Any, logs: Array) -> Array:
-    """Sum_j x_j log p_j for a block or CSR of counts and a table of one column per class, where 0 log 0 = 0.
+    """Return sum_j x_j log p_j for a block or CSR of counts and a table with one column per class, with 0 log 0 = 0.
 
     Rows with infinite counts are NaN: the caller locates them.
     """
@@ -162,6 +162,6 @@ def log_products(counts: Any, logs: Array) -> Array:
         sizes = product(counts, np.ones((len(logs), 1)))[:, 0]
         if endless.any():
             hits = product(counts, endless.astype(np.float64))
-            scores[hits > 0] = logs[endless][0]  # probabilities of 0, all on one side
+            scores[hits > 0] = logs[endless][0]  # probabilities of 0: no infinities of both signs
     scores[~np.isfinite(sizes)] = np.nan
     return scores

@@ -7,10 +7,9 @@ With W_k the weight of class k and W that of all rows,
 
 (1), with the means and variances of `normal_columns`, minimises the negative log-likelihood of rows and classes,
 
-    - sum_k W_k log pi_k + J,   J the objective of the columns, with every variance widened by eps              (3)
+    - sum_k W_k log pi_k + J,   J the objective of the columns, with every variance increased by eps            (3)
 
-A missing value is left out of the sums of its column, and of (2): integrating a column out of a product of independent
-ones leaves the others.
+A missing value is excluded from the sums of its column, and from (2), which marginalises over it.
 """
 
 from __future__ import annotations
@@ -40,28 +39,28 @@ _BY_CLASS, _TABLE = schema.Array("float64", "n_classes", low=0.0), schema.Array(
               priors=schema.Object(Priors, n_classes="n_classes"))  # fmt: skip
 @dataclass(frozen=True)
 class GaussianFit:
-    """The numbers of a model, and its objective (3)."""
+    """The parameters of a model, and its objective (3)."""
 
     columns: NormalColumns
     priors: Priors
     statistic: ClassVar = ClassMoments
 
     def objective(self, sums: ClassMoments) -> tuple[float, float]:
-        """(3) and its distance from the minimum."""
+        """Return (3) and its suboptimality."""
         return self.priors.added(self.columns.objective(sums.moments), sums.weight)
 
 
 @schema.saved(class_count_=_BY_CLASS, class_prior_=_BY_CLASS, theta_=_TABLE, var_=_TABLE, epsilon_=schema.Real(0.0),
               certificate_=SAVED_CERTIFICATE)  # fmt: skip
 class GaussianNB(AdditiveClassifier, GenerativeClassifier):
-    """Naive Bayes for normally distributed features; missing values are passed over.
+    """Naive Bayes for normally distributed features; missing values are ignored.
 
     Parameters
     ----------
     priors : array-like of shape (n_classes,), optional
-        Probabilities of the classes, in the order of `classes_`; by default their shares of the rows.
+        Class probabilities, in the order of `classes_`; by default the class proportions.
     var_smoothing : float, default=1e-9
-        Portion of the largest variance of all features that is added to every variance.
+        Fraction of the largest variance of all features that is added to every variance.
 
     Attributes
     ----------
@@ -70,9 +69,9 @@ class GaussianNB(AdditiveClassifier, GenerativeClassifier):
     theta_, var_ : ndarray of shape (n_classes, n_features)
         Mean and variance of each feature in each class.
     epsilon_ : float
-        What was added to the variances.
+        Value added to the variances.
     certificate_ : StatisticCertificate
-        The objective (3) and its distance from the minimum.
+        The objective (3) and its suboptimality.
 
     References
     ----------

@@ -2,14 +2,14 @@
 
 Given the class, columns are independent, so each has a separate distribution:
 
-    gaussian       normal with mean and variance by class, the variance widened as in `GaussianNB`              (1)
+    gaussian       normal with mean and variance by class, the variance increased as in `GaussianNB`            (1)
     bernoulli      whether the value is above 0                                                                 (2)
     categorical    one of m categories, P(c | k) = (N_kc + alpha) / (W_k + alpha m)                             (3)
 
     log P(x, k) = log pi_k + sum over the columns that are not missing of log P(x_j | k)                        (4)
 
-(2) is (3) with two categories. A missing value is left out of the sums of its column, and of (4): integrating a column
-out of a product of independent ones leaves the others.
+(2) is (3) with two categories. A missing value is excluded from the sums of its column, and from (4), which
+marginalises over it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Array = NDArray[np.float64]
 
 
 def _fit_rule(fit: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: as many columns of each kind as there are families of it."""
+    """Check a saved model: the columns match the families."""
     if fit.columns.theta.shape[1] != fit.families.count(0):
         return "columns must have as many columns as families are 0"
     if len(fit.tables) != len(fit.families) - fit.families.count(0):
@@ -53,13 +53,13 @@ def _fit_rule(fit: Any, sizes: schema.Sizes) -> str | None:
 
 
 def _families_rule(model: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: tables as wide as the columns of each family are many."""
+    """Check a saved model: the tables match the columns of each family."""
     gaussian = sum(family == "gaussian" for family in model.families_)
     shape, K = (sizes["n_classes"], gaussian), sizes["n_classes"]
     if model.theta_.shape != shape or model.var_.shape != shape:
         return f"theta_ and var_ must have the shape {shape}"
     if len(model.category_log_prob_) != len(model.families_) - gaussian:
-        return "category_log_prob_ must have one table for each column of categories"
+        return "category_log_prob_ must have one table for each categorical column"
     if any(table.ndim != 2 or len(table) != K or not table.shape[1] for table in model.category_log_prob_):
         return "category_log_prob_ must have one row for each class"
     return None
@@ -75,7 +75,7 @@ def _families_rule(model: Any, sizes: schema.Sizes) -> str | None:
 )
 @dataclass(frozen=True)
 class MixedFit:
-    """The numbers of a model: means and variances, tables of log probabilities, pseudo-count, families, priors."""
+    """The parameters of a model: means and variances, tables of log probabilities, pseudo-count, families, priors."""
 
     columns: NormalColumns
     tables: tuple[Array, ...]
@@ -85,11 +85,11 @@ class MixedFit:
 
     @property
     def statistic(self) -> Mixed:
-        """The statistic that is summed."""
+        """Return the statistic that is summed."""
         return Mixed(self.families)
 
     def objective(self, sums: MixedSums) -> tuple[float, float]:
-        """The negative log-likelihood of rows and classes with that of the pseudo-counts, and its gap."""
+        """Return the negative log-likelihood of rows and classes, including the pseudo-counts, and its gap."""
         value, gap = self.columns.objective(sums.moments)
         alpha = np.full(len(self.tables), self.alpha)
         more, further = objective_of_tables(sums.counts.total, self.tables, alpha)
@@ -102,7 +102,7 @@ class MixedFit:
 )
 @dataclass(frozen=True)
 class MixedCertificate(StatisticCertificate):
-    """The certificate of a model whose columns of text are codes of `levels`."""
+    """The certificate of a model whose text columns are encoded by `levels`."""
 
     levels: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -126,20 +126,20 @@ class MixedCertificate(StatisticCertificate):
     certificate_=schema.Object(MixedCertificate, n_classes="n_classes", n_features="n_features"),
 )
 class MixedNB(AdditiveClassifier, GenerativeClassifier):
-    """Naive Bayes for tables: numbers, flags and categories in one model; missing values are passed over.
+    """Naive Bayes for tables of numbers, flags and categories; missing values are ignored.
 
     Parameters
     ----------
     families : "auto", str, dict or sequence, default="auto"
-        The distribution of each column: "gaussian", "bernoulli" or "categorical". A single name is for all columns, a
-        dict is from names or places of columns to families, the others being "auto". "auto" makes columns of text, or
-        of a categorical dtype, categorical, and numbers gaussian.
+        The distribution of each column: "gaussian", "bernoulli" or "categorical". A single name applies to all columns,
+        a dict maps names or indices of columns to families (the other columns are "auto"). "auto" treats text and
+        categorical columns as categorical, and numeric columns as gaussian.
     alpha : float, default=1.0
         Pseudo-count of every category (Laplace smoothing).
     var_smoothing : float, default=1e-9
-        Share of the largest variance of a column that is added to all variances.
+        Fraction of the largest variance of a column that is added to all variances.
     priors : array-like of shape (n_classes,), optional
-        Probabilities of the classes; by default their shares of the rows.
+        Class probabilities; by default the class proportions.
 
     Attributes
     ----------
@@ -148,12 +148,11 @@ class MixedNB(AdditiveClassifier, GenerativeClassifier):
         The distribution of each column.
     theta_, var_ : ndarray of shape (n_classes, number of gaussian columns)
     category_log_prob_ : list of ndarray of shape (n_classes, n_categories of the column)
-        One table per bernoulli or categorical column; categories not seen in the fit are passed over.
+        One table per bernoulli or categorical column; unknown categories are ignored.
     category_levels_ : dict
-        The texts of columns of text, in the order of their codes.
+        Levels of text columns, in the order of their codes.
     certificate_ : MixedCertificate
-        The negative log-likelihood of rows and classes, with that of the pseudo-counts, and its distance from the
-        minimum.
+        The negative log-likelihood of rows and classes, including the pseudo-counts, and its suboptimality.
 
     Examples
     --------
@@ -169,7 +168,7 @@ class MixedNB(AdditiveClassifier, GenerativeClassifier):
 
     _accepts_sparse = False
     _allows_nan = True
-    _factored = True  # text is categories
+    _factored = True  # text is categorical
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "families": (one_of("auto", *FAMILIES), mapping, array_like),
         "alpha": (real(0.0),),
@@ -239,7 +238,7 @@ class MixedNB(AdditiveClassifier, GenerativeClassifier):
 
 
 def _families(given: Any, names: tuple[str, ...], categorical: set[str]) -> tuple[str, ...]:
-    """The family of each column."""
+    """Return the family of each column."""
     auto = ["categorical" if name in categorical else "gaussian" for name in names]
     if isinstance(given, str):
         chosen = auto if given == "auto" else [given] * len(names)
@@ -248,13 +247,15 @@ def _families(given: Any, names: tuple[str, ...], categorical: set[str]) -> tupl
         for key, family in given.items():
             place = places.get(key, key)
             if not isinstance(place, int | np.integer) or not 0 <= place < len(names):
-                raise ParameterError(f"families names {key!r}, which is no column; the columns are {list(names)[:10]}.")
+                raise ParameterError(
+                    f"families contains {key!r}, which is not a column; the columns are {list(names)[:10]}."
+                )
             chosen[place] = family
     else:
         chosen = list(given)
         if len(chosen) != len(names):
             raise ParameterError(
-                f"families has {len(chosen)} entries, and there are {len(names)} columns; give one each."
+                f"families has {len(chosen)} entries, but there are {len(names)} columns; pass one per column."
             )
         chosen = [a if family == "auto" else family for a, family in zip(auto, chosen, strict=True)]
     for name, family in zip(names, chosen, strict=True):
@@ -262,6 +263,6 @@ def _families(given: Any, names: tuple[str, ...], categorical: set[str]) -> tupl
             raise ParameterError(f"The family of column {name!r} must be one of {', '.join(FAMILIES)}; got {family!r}.")
         if family != "categorical" and name in categorical:
             raise DataError(
-                f"Column {name!r} holds categories, and its family is {family!r}; make it 'categorical' or 'auto'."
+                f"Column {name!r} is categorical, but its family is {family!r}; use 'categorical' or 'auto'."
             )
     return tuple(chosen)

@@ -27,7 +27,7 @@ FAMILIES = ("gaussian", "bernoulli", "categorical")
 )
 @dataclass(frozen=True)
 class MixedSums(Sum):
-    """Moments of the columns of numbers and counts of those of categories, by class."""
+    """Moments of numeric columns and counts of categorical ones, by class."""
 
     moments: Moments
     counts: CategoryCounts
@@ -44,7 +44,7 @@ class MixedSums(Sum):
 
     @property
     def column_squares(self) -> Array:
-        """Sums of squares of each column of numbers in each class."""
+        """Sums of squares of each numeric column in each class."""
         return self.moments.column_squares
 
     @property
@@ -55,16 +55,16 @@ class MixedSums(Sum):
 
 @dataclass(frozen=True)
 class Mixed:
-    """The statistic; `families` has the number of a family for each column."""
+    """The statistic; `families` has the code of the family of each column."""
 
     families: tuple[int, ...]
 
     def map_groups(self, chunk: Chunk, codes: NDArray[Any], n_groups: int, params: Array) -> MixedSums:
-        """The sums of one chunk; `params` has an origin for each class."""
+        """Return the sums over one chunk; `params` has an origin for each class."""
         numbers, categories = split_columns(chunk.block(np.float64), self.families)
         origin = np.ascontiguousarray(params[:, np.asarray(self.families) == 0])
         weight = chunk.weight
-        if np.isinf(numbers).any() or np.isinf(categories).any():  # shown in the sums, and located there
+        if np.isinf(numbers).any() or np.isinf(categories).any():  # infinite sums, from which the error is located
             categories, weight = np.full(categories.shape, np.nan), np.full(len(chunk), np.nan)
         check_categories(categories, chunk.start, lambda j: f"column {self._place(j)}", n_groups, "MixedNB")
         counts = CategoryCounts.of(categories, codes, weight, n_groups)
@@ -76,7 +76,7 @@ class Mixed:
 
 
 def split_columns(X: Array, families: Any) -> tuple[Array, Array]:
-    """Columns of numbers, and columns of categories with flags as 0 and 1."""
+    """Return the numeric columns, and the categorical ones, with flags as 0 and 1."""
     kinds = np.asarray(families)
     categories = X[:, kinds > 0]
     flags = kinds[kinds > 0] == FAMILIES.index("bernoulli")

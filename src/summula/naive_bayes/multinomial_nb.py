@@ -4,11 +4,10 @@ With N_kj the weighted sum of column j in class k and pseudo-counts alpha_j,
 
     P(event j | k) = (N_kj + alpha_j) / (N_k + sum_j alpha_j),     log P(x, k) = log pi_k + sum_j x_j log P(j | k)
 
-(up to the number of orders in which the events of a row may come, which is the same for all classes).
+(up to the multinomial coefficient, which is the same for all classes).
 
-A missing count (NaN) is left out of N_kj and of the sum over j: nothing is known of the events of that column, and the
-events of the other columns count as they are. A column that is missing in many rows is thus taken for a rare event;
-where that is not meant, impute the counts, or leave the column out.
+A missing count (NaN) is excluded from N_kj and from the sum over j. A column that is missing in many rows is thus
+treated as a rare event; if that is not intended, impute the counts, or drop the column.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Array = NDArray[np.float64]
 @inherit_docs()
 @schema.saved()
 class MultinomialNB(CountNB):
-    """Naive Bayes for counts; missing values are passed over.
+    """Naive Bayes for counts; missing values are ignored.
 
     Parameters
     ----------

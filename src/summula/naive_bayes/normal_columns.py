@@ -1,13 +1,12 @@
-"""Columns that are normal within each class, missing values (NaN) passed over column by column.
+"""Columns that are normal within each class, with missing values (NaN) ignored column by column.
 
 Over the rows of class k whose column j is not missing, W_kj is the weight, m_kj the mean and s2_kj the variance:
 
     theta_kj = m_kj,   v_kj = s2_kj + eps,   eps = var_smoothing max_j Var(x_j)                                 (1)
     log p(x | k) = -1/2 sum over the columns j not missing in x of [log(2 pi v_kj) + (x_j - theta_kj)^2 / v_kj] (2)
 
-Where a column is missing in all rows of a class, theta and v are those of the rows of all classes.
-
-(1) minimises, over theta and v, the negative log-likelihood with every variance widened by eps,
+If a column is missing in all rows of a class, theta and v are those of the rows of all classes.
+(1) minimises, over theta and v, the negative log-likelihood with every variance increased by eps,
 
     J = 1/2 sum_kj W_kj [log(2 pi v_kj) + (s2_kj + eps + (m_kj - theta_kj)^2) / v_kj]                           (3)
 """
@@ -49,7 +48,7 @@ class ClassMoments(Sum):
 
     @classmethod
     def map_groups(cls, chunk: Chunk, codes: NDArray[Any], n_groups: int, params: Array) -> Self:
-        """The sums of each class of rows; `params` has an origin for each."""
+        """Return the sums of each class of rows; `params` has an origin for each."""
         moments = Moments.map_groups(chunk, codes, n_groups, params)
         return cls(*group_sizes(codes, chunk.weight, n_groups), moments)
 
@@ -71,7 +70,7 @@ class ClassMoments(Sum):
 )
 @dataclass(frozen=True)
 class NormalColumns:
-    """Means theta and variances `var` by class, and what was added to the variances (1)."""
+    """Means theta and variances `var` by class, and the value added to the variances (1)."""
 
     theta: Array
     var: Array
@@ -79,22 +78,22 @@ class NormalColumns:
 
     @classmethod
     def of(cls, moments: Moments, var_smoothing: float) -> Self:
-        """Equation (1)."""
+        """Return the estimates (1)."""
         theta, variance, W = np.nan_to_num(moments.mean), np.nan_to_num(moments.variance), moments.weight
         whole = np.maximum(W.sum(axis=0), _TINY)
         overall = (W * theta).sum(axis=0) / whole
         spread = (W * (variance + (theta - overall) ** 2)).sum(axis=0) / whole
         eps = float(var_smoothing * spread.max(initial=0.0))
-        unseen = (W == 0) & W.any(axis=1, keepdims=True)  # missing in all rows of a class: it is as in the others
+        unseen = (W == 0) & W.any(axis=1, keepdims=True)  # missing in all rows of a class: use all classes
         return cls(np.where(unseen, overall, theta), np.where(unseen, spread, variance) + eps, eps)
 
     @property
     def positive(self) -> Array:
-        """The variances, none of them 0."""
+        """Return the variances, with zeros replaced."""
         return np.maximum(self.var, _TINY)
 
     def objective(self, moments: Moments) -> tuple[float, float]:
-        """(3) on these sums, and its distance from the minimum, reached at (1)."""
+        """Return (3) for these sums, and its distance from the minimum, which is attained at (1)."""
         some = moments.weight > 0
         W, v = moments.weight[some], self.positive[some]
         best = np.maximum(moments.variance[some] + self.eps, _TINY)
@@ -103,7 +102,7 @@ class NormalColumns:
         return float(value), float(W @ (ratio - 1 - np.log(best / v)) / 2)
 
     def log_density(self, X: Array, k: Any) -> Array:
-        """Equation (2) for class k; NaN for rows with infinite values."""
+        """Return (2) for class k; NaN for rows with infinite values."""
         v = self.positive[k]
         away = scratch_block("difference", *X.shape)
         np.square(np.subtract(X, self.theta[k], out=away), out=away)

@@ -1,6 +1,6 @@
 """Models that compare rows with points: the nearest training rows, or the means of the classes.
 
-Reading order: `search/` (exact search), `neighbor_search` (the search of a model, in memory or not), `weighting`
+Reading order: `search/` (exact search), `neighbor_search` (the search of a model, in memory or streamed), `weighting`
 (weights by distance), `k_neighbors` (the base class) with its classifier and regressor, `leave_one_out` (the number of
 neighbours), `centroid_fit` and `nearest_centroid`.
 """

@@ -1,4 +1,4 @@
-"""Centroids of classes, shrunken or not: how they follow from sums, and what they minimise.
+"""Centroids of classes, with or without shrinkage: computation from sums, and objective.
 
 With W_k the weight of class k, c_k its mean, c that of all rows, and s_j the pooled standard deviation of column j,
 
@@ -9,7 +9,7 @@ where d_kj minimises, with t_kj = (c_kj - c_j) / e_kj,
 
     1/2 (t_kj - d_kj)^2 + threshold |d_kj|                                                                      (2)
 
-so it is t_kj moved towards 0 by the threshold.
+so it is t_kj soft-thresholded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 
 
 def soft_threshold(t: Array, threshold: float) -> Array:
-    """The minimum of (2)."""
+    """Return the minimiser of (2)."""
     return np.asarray(np.sign(t) * np.maximum(np.abs(t) - threshold, 0.0))
 
 
@@ -53,12 +53,12 @@ class Spread(NamedTuple):
         return cls(W @ np.nan_to_num(sums.mean) / n, within, m * (within + np.median(within)))
 
     def standardised(self, centroids: Array) -> Array:
-        """Distances from the mean of all rows, in standard errors."""
+        """Return deviations from the mean of all rows, in standard errors."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.errors > 0, (centroids - self.overall) / self.errors, 0.0)
 
     def centroids(self, deviations: Array) -> Array:
-        """The centroids at these distances."""
+        """Return the centroids with these deviations."""
         return np.asarray(self.overall + self.errors * deviations)
 
 
@@ -68,7 +68,7 @@ _TABLE = schema.Array("float64", "n_classes", "n_features")
 @schema.saved(centroids=_TABLE, deviations=_TABLE, threshold=schema.Real(0.0) | None)
 @dataclass(frozen=True)
 class CentroidFit:
-    """Centroids, their distances from the mean of all rows in standard errors, and by how much they are shrunk."""
+    """Centroids, their deviations from the mean of all rows in standard errors, and the shrinkage threshold."""
 
     centroids: Array
     deviations: Array
@@ -76,7 +76,7 @@ class CentroidFit:
     statistic: ClassVar = Moments
 
     def objective(self, sums: Moments) -> tuple[float, float]:
-        """(1), or with a threshold (2), and its distance from the minimum."""
+        """Return (1), or with a threshold (2), and its suboptimality."""
         W, means = sums.weight, np.nan_to_num(sums.mean)
         if self.threshold is None:
             apart = float((W * (means - self.centroids) ** 2).sum())

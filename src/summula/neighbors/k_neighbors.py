@@ -4,10 +4,10 @@ With N_k(x) the k training rows nearest to x, and weights w_i(x) of them,
 
     f(x) = sum_{i in N_k(x)} w_i y_i / sum_{i in N_k(x)} w_i                                                       (1)
 
-For classes, y_i is the indicator of each class, and f(x) their shares. Weights are 1, or the inverse distance 1 / d_i;
-if some d_i = 0, rows at distance 0 have weight 1 and all others 0.
+For classes, y_i is the indicator of each class, and f(x) their proportions. Weights are 1, or the inverse distance 1 /
+d_i; if some d_i = 0, rows at distance 0 have weight 1 and all others 0.
 
-Of equally distant training rows the one with the smaller number counts as nearer, so N_k(x) is unique.
+Ties are broken by row number (smaller is nearer), so N_k(x) is unique.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ _PARAMETERS: dict[str, tuple[Allowed, ...]] = {
 def _averaged(find: Callable[[Chunk], Neighbors], average: Callable[[Neighbors], Array], chunk: Chunk) -> Array:
     found = find(chunk)
     values = average(found)
-    values[np.isnan(found.values[:, 0])] = np.nan  # of rows that are refused
+    values[np.isnan(found.values[:, 0])] = np.nan  # for rows that are rejected
     return values
 
 
 def _refuse_missing_target(y: Array | None, name: str) -> None:
-    """Raise if a target is missing, also where rows may have missing values."""
+    """Raise if a target is missing, even if rows may have missing values."""
     if y is None:
         return
     bad = np.flatnonzero(np.isnan(y.reshape(len(y), -1)).any(axis=1))
@@ -79,7 +79,7 @@ def _rows_are_sound(model: Any, sizes: schema.Sizes) -> str | None:
     if np.isinf(values).any() or (np.isnan(values).any() and not model._allows_nan):
         return "_fit_X has values that are not finite"
     if model.metric == "precomputed" and X.shape[0] != X.shape[1]:
-        return "_fit_X is no square matrix of distances"
+        return "_fit_X is not a square matrix of distances"
     if model.metric == "precomputed" and ((X.data if sparse.issparse(X) else X) < 0).any():
         return "_fit_X has negative distances"
     return None
@@ -91,7 +91,7 @@ def _rows_are_sound(model: Any, sizes: schema.Sizes) -> str | None:
     n_samples_fit_=schema.Integer(1, size="n_rows"),
 )
 class KNeighborsModel(LeaveOneOutCurve, NeighborSearch):
-    """Models of the k nearest training rows.
+    """Base class of models of the k nearest training rows.
 
     Parameters
     ----------
@@ -100,31 +100,31 @@ class KNeighborsModel(LeaveOneOutCurve, NeighborSearch):
     weights : {"uniform", "distance"}, callable or None, default="uniform"
         Weights of the neighbours: equal, inverse distances, or a function from an array of distances to one of weights.
     algorithm : {"auto", "ball_tree", "kd_tree", "brute"}, default="auto"
-        A speed hint: a k-d tree (also for "ball_tree"), or all rows. "auto" takes a tree up to 15 columns where it
-        skips enough rows. The answer is the same.
+        Search algorithm, which affects speed only: a k-d tree (also for "ball_tree"), or all rows. "auto" uses a tree
+        for up to 15 columns if it skips enough rows.
     leaf_size : int, default=30
-        For compatibility: leaves have 32 rows.
+        Ignored; leaves have 32 rows.
     p : float, default=2
-        Power of the Minkowski distance; below 1 it is not a metric, and algorithm="brute" is needed.
+        Power of the Minkowski distance; below 1 it is not a metric, and algorithm="brute" is required.
     metric : str or callable, default="minkowski"
         "minkowski", "euclidean", "sqeuclidean", "manhattan", "chebyshev", "cosine", "hamming", "braycurtis",
         "canberra", "correlation", "mahalanobis", "seuclidean", "haversine" (latitude and longitude in radians),
         "nan_euclidean" (over the columns in which both rows have a value), for boolean columns "dice", "jaccard",
         "rogerstanimoto", "russellrao", "sokalsneath", "yule", a function of two rows, a DistanceMetric object of
-        scikit-learn, or "precomputed": distances, of which a sparse matrix may store some. Columns in large units
-        decide the distance: scale them, as in make_pipeline(StandardScaler(), ...).
+        scikit-learn, or "precomputed": distances, possibly sparse. Columns with large values dominate the distance:
+        scale them, as in make_pipeline(StandardScaler(), ...).
     metric_params : dict, optional
-        Further arguments of the metric: `p` and `w` (weights of the columns) of "minkowski", `V` (variances) of
-        "seuclidean", `V` (covariance) or `VI` (its inverse) of "mahalanobis", those of a function. Variances are by
-        default those of the training rows.
+        Additional arguments of the metric: `p` and `w` (weights of the columns) for "minkowski", `V` (variances) for
+        "seuclidean", `V` (covariance) or `VI` (its inverse) for "mahalanobis", or those of a function. Variances are
+        by default those of the training rows.
     n_jobs : int, optional
         Maximum number of threads; None uses all.
 
     Attributes
     ----------
     n_samples_fit_ : int
-        Number of training rows. Those of arrays and frames are kept in memory. Those of files and Dask collections are
-        read again in every search, once for tens of thousands of queries; the files have to stay as they are.
+        Number of training rows. Those of arrays and frames are stored in memory. Those of files and Dask collections
+        are read again in every search, once per tens of thousands of queries; the files must not change.
     """
 
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = _PARAMETERS
@@ -155,15 +155,15 @@ class KNeighborsModel(LeaveOneOutCurve, NeighborSearch):
 
     @with_callbacks
     def fit(self, X: Any, y: Any) -> Self:
-        """Keep the training rows, and index them for the search.
+        """Store the training rows, and build the search index.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-            Or with metric="precomputed" the distances of shape (n_samples, n_samples), in memory. Rows of files and
-            Dask collections are not loaded: one pass checks them and collects the targets, which are kept.
+            Training data, or with metric="precomputed" the distances of shape (n_samples, n_samples), in memory. Rows
+            of files and Dask collections are not loaded: one pass validates them and collects the targets.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or names of columns of X
-            Numbers for regression, class labels of any kind for classification.
+            Numbers for regression, class labels of any type for classification.
 
         Returns
         -------
@@ -175,11 +175,11 @@ class KNeighborsModel(LeaveOneOutCurve, NeighborSearch):
         return self
 
     def _targets(self, chunk: Chunk, one_target: bool) -> Array:
-        """Return the targets of the training rows as they are kept."""
+        """Return the targets of the training rows in the form in which they are stored."""
         raise NotImplementedError
 
     def _keep_description(self, run: Run, X: Any) -> Chunk:
-        """Read rows of files or collections once; store where they are, and return their targets."""
+        """Read rows of files or collections once; store their location, and return their targets."""
         check_streams(self._metric())
         name, found = type(self).__name__, survey(run)
         if not found.is_finite:
@@ -234,7 +234,7 @@ class KNeighborsModel(LeaveOneOutCurve, NeighborSearch):
 
     @property
     def effective_metric_(self) -> Any:
-        """The metric; of "minkowski" the name of its special case."""
+        """The metric; for "minkowski" the name of its special case."""
         check_fitted(self)
         if self.metric != "minkowski":
             return self.metric
@@ -257,17 +257,17 @@ class KNeighborsModel(LeaveOneOutCurve, NeighborSearch):
         Parameters
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features), optional
-            By default the training rows, each of which is not its own neighbour.
+            By default the training rows, which are not considered their own neighbours.
         n_neighbors : int, optional
-            Number of neighbours, by default that of the constructor.
+            Number of neighbours; by default that of the constructor.
         return_distance : bool, default=True
 
         Returns
         -------
         distances : ndarray of shape (n_samples, n_neighbors)
-            From near to far; only with `return_distance`.
+            Increasing distances; only with `return_distance`.
         indices : ndarray of shape (n_samples, n_neighbors)
-            Numbers of the training rows; of equally distant ones the smallest numbers come first.
+            Numbers of the training rows; ties are ordered by row number.
         """
         check_fitted(self)
         found = self._neighbors(X, self._checked_k(n_neighbors))
@@ -279,7 +279,7 @@ class KNeighborsModel(LeaveOneOutCurve, NeighborSearch):
         Parameters
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features), optional
-            By default the training rows, each of which is not its own neighbour.
+            By default the training rows, which are not considered their own neighbours.
         n_neighbors : int, optional
         mode : {"connectivity", "distance"}, default="connectivity"
             Whether edges have the value 1, or the distance.
@@ -332,7 +332,7 @@ class KNeighborsModel(LeaveOneOutCurve, NeighborSearch):
         raise NotImplementedError
 
     def _row_function(self) -> RowFunction:
-        """Return the function of a chunk that averages the targets of its neighbours."""
+        """Return the function that averages the targets of the neighbours of a chunk."""
         return self._averages(own=False)
 
     def _averages(self, *, own: bool) -> RowFunction:
@@ -341,14 +341,14 @@ class KNeighborsModel(LeaveOneOutCurve, NeighborSearch):
         return functools.partial(_averaged, self._finder(k, own), self._average())
 
     def _by_row(self, X: Any, compute: RowFunction, finish: Callable[[Array], Array] | None = None) -> Any:
-        """Apply `compute` to the rows; those of None are the training rows, which are not their own neighbours."""
+        """Apply `compute` to the rows; None means the training rows, which are not their own neighbours."""
         if X is not None:
             return super()._by_row(X, compute, finish)
         with self._training_source() as source:
             return in_memory(self._map_rows(self._averages(own=True), source, finish))
 
     def _example_model(self) -> Any:
-        """Return a model of few rows in place of one whose rows are in files."""
+        """Return a model with few rows in place of one whose rows are in files."""
         if not self._is_streamed:
             return self
         twin = copy.copy(self)

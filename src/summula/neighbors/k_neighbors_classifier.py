@@ -1,4 +1,4 @@
-"""Classification by the nearest training rows: f of equation (1) of `k_neighbors` is the share of each class."""
+"""Classification by the nearest training rows: f of equation (1) of `k_neighbors` is the class proportions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 
 def _class_shares(codes: Array, counts: tuple[int, ...], weights: Any, found: Neighbors) -> Array:
-    """Return the weighted shares of the classes of every target among the neighbours."""
+    """Return the weighted class proportions of every target among the neighbours."""
     w = neighbor_weights(weights, found.values)
     total = np.zeros(len(w))
     for m in range(w.shape[1]):
@@ -32,7 +32,7 @@ def _class_shares(codes: Array, counts: tuple[int, ...], weights: Any, found: Ne
     shares, here = [], np.arange(len(w))
     for t, classes in enumerate(counts):
         of_target = np.zeros((len(w), classes))
-        for m in range(w.shape[1]):  # from near to far, whatever the number of rows
+        for m in range(w.shape[1]):  # by increasing distance, independent of the number of rows
             of_target[here, codes[found.rows[:, m], t]] += w[:, m]
         shares.append(of_target)
     return np.hstack(shares) / np.where(is_bad, np.nan, total)[:, None]
@@ -41,7 +41,7 @@ def _class_shares(codes: Array, counts: tuple[int, ...], weights: Any, found: Ne
 def _codes_are_sound(model: Any, sizes: schema.Sizes) -> str | None:
     counts = [len(classes) for classes in model._classes_of_outputs]
     if model._y.shape[1] != len(counts):
-        return f"_y has {model._y.shape[1]} targets, and there are classes of {len(counts)}"
+        return f"_y has {model._y.shape[1]} targets, but there are classes for {len(counts)}"
     if (model._y.max(axis=0) >= counts).any():
         return "_y contains codes of unknown classes"
     return None
@@ -54,12 +54,12 @@ def _codes_are_sound(model: Any, sizes: schema.Sizes) -> str | None:
     _y=schema.Array("int32", "n_rows", "n_outputs", low=0),
 )
 class KNeighborsClassifier(KNeighborsModel, MultiOutputClassifier):
-    """The most frequent class among the k nearest training rows.
+    """Classifier that predicts the most frequent class among the k nearest training rows.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,), or list of such arrays
-        With several targets, those of each.
+        With several targets, one array per target.
 
     References
     ----------

@@ -26,7 +26,7 @@ def _weighted_means(y: Array, weights: Any, found: Neighbors) -> Array:
     w = neighbor_weights(weights, found.values)
     columns = y.reshape(len(y), -1)
     total, out = np.zeros(len(w)), np.zeros((len(w), columns.shape[1]))
-    for m in range(w.shape[1]):  # from near to far, whatever the number of rows
+    for m in range(w.shape[1]):  # by increasing distance, independent of the number of rows
         total += w[:, m]
         out += w[:, m, None] * columns[found.rows[:, m]]
     check_weights(total, found.values)
@@ -38,7 +38,7 @@ def _weighted_means(y: Array, weights: Any, found: Neighbors) -> Array:
 @inherit_docs()
 @schema.saved(_y=schema.Array("float64", "n_rows") | schema.Array("float64", "n_rows", "n_outputs"))
 class KNeighborsRegressor(KNeighborsModel, Regressor):
-    """The mean target of the k nearest training rows.
+    """Regressor that predicts the mean target of the k nearest training rows.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Leave-one-out error of the nearest neighbours for every number of them, from one search."""
+"""Leave-one-out error for every number of neighbours, from one search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["LeaveOneOutCurve"]
 
 Array = NDArray[Any]
 
-_ROWS = 1_024  # training rows whose errors are computed at a time
+_ROWS = 1_024  # training rows per block
 
 
 class LeaveOneOutCurve:
@@ -41,14 +41,14 @@ class LeaveOneOutCurve:
         Parameters
         ----------
         max_k : int, optional
-            Largest number of neighbours, by default twice that of the constructor.
+            Largest number of neighbours; by default twice that of the constructor.
 
         Returns
         -------
         ndarray of shape (max_k,)
-            Entry k - 1 is the error of predicting training rows from their k nearest other rows: for classes the share
-            of rows classified wrongly (of several targets, any of them), for numbers the mean squared error (the mean
-            over the targets).
+            Entry k - 1 is the error of predicting training rows from their k nearest other rows: the fraction of
+            misclassified rows for classifiers (with several targets, in any of them), the mean squared error (averaged
+            over the targets) for regressors.
 
         Examples
         --------
@@ -72,7 +72,7 @@ class LeaveOneOutCurve:
     def _prefix_weights(self, distances: Array) -> Array:
         """Return the weights of the first k neighbours for every k, of shape (n, k, neighbour).
 
-        The second dimension is 1 where weights do not depend on k.
+        The second dimension is 1 if weights do not depend on k.
         """
         if not callable(self.weights):
             return neighbor_weights(self.weights, distances)[:, None, :]

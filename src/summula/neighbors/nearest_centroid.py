@@ -1,17 +1,17 @@
-"""The centroid method: each class is its mean, and a row belongs to the nearest one.
+"""Nearest centroid classification: each class is represented by its mean.
 
 With the mean c_k of class k, pooled standard deviations s_j within classes and priors pi_k,
 
     class of x = argmin_k ||x - c_k||                       for equal priors                                    (1)
     score      = 2 log pi_k - sum_j (x_j - c_kj)^2 / s_j^2                                                      (2)
 
-For two classes the border of (1) is the plane w.x = w.(c_0 + c_1) / 2 with w = c_1 - c_0. `adjust` keeps its direction
-and moves it to where it makes the fewest errors on the training rows:
+For two classes the decision boundary of (1) is the plane w.x = w.(c_0 + c_1) / 2 with w = c_1 - c_0. `adjust` shifts it
+along w to minimise the number of errors on the training rows:
 
     w.x > t,   t = argmin of the weight of rows on the wrong side                                               (3)
 
-`shrink_threshold` moves the means towards that of all rows, by this number of standard errors, which drops columns that
-do not separate the classes (nearest shrunken centroids; Tibshirani, Hastie, Narasimhan and Chu 2002).
+`shrink_threshold` shrinks the means towards that of all rows, by this number of standard errors, which removes columns
+that do not separate the classes (nearest shrunken centroids; Tibshirani, Hastie, Narasimhan and Chu 2002).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Array = NDArray[np.float64]
 def _is_additive(model: Any) -> bool:
     if model.metric == "manhattan" or model.adjust:
         raise ParameterError(
-            "Medians (metric='manhattan') and adjusted borders (adjust=True) need all rows at once: fit again on them."
+            "Medians (metric='manhattan') and adjusted boundaries (adjust=True) need all rows: fit again on them."
         )
     return True
 
@@ -69,19 +69,19 @@ def _has_probabilities(model: Any) -> bool:
     certificate_=schema.Maybe(SAVED_CERTIFICATE),
 )
 class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClassifier):
-    """The class with the nearest mean.
+    """Nearest centroid classifier.
 
     Parameters
     ----------
     metric : {"euclidean", "manhattan"}, default="euclidean"
         Distance. Centroids are means, or medians for "manhattan", which need the rows in memory.
     shrink_threshold : float, optional
-        Standard errors by which means are moved towards that of all rows.
+        Number of standard errors by which means are shrunk towards that of all rows.
     priors : {"uniform", "empirical"} or array-like of shape (n_classes,), default="uniform"
-        Probabilities of the classes: equal, their shares of the rows, or given.
+        Class probabilities: equal, the class proportions, or an array.
     adjust : bool, default=False
-        Whether to move the border of two classes along the line through their means to where it makes the fewest errors
-        on the training rows (3). It takes a second pass over the rows.
+        Whether to shift the decision boundary of two classes along the line through their means to minimise the number
+        of errors on the training rows (3). Needs a second pass over the rows.
 
     Attributes
     ----------
@@ -89,17 +89,16 @@ class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClass
     centroids_ : ndarray of shape (n_classes, n_features)
     class_prior_, class_count_ : ndarray of shape (n_classes,)
     deviations_ : ndarray of shape (n_classes, n_features)
-        Distances of the means from that of all rows, in standard errors, after shrinking.
+        Deviations of the means from that of all rows, in standard errors, after shrinkage.
     within_class_std_dev_ : ndarray of shape (n_features,)
     threshold_ : float
-        With `adjust`: t of (3).
+        t of (3), with `adjust`.
     certificate_ : StatisticCertificate
-        The sum of squares that the means minimise (`centroid_fit`), and its distance from the minimum; medians have
-        none.
+        The sum of squares minimised by the means (`centroid_fit`), and its suboptimality; not available for medians.
 
     Notes
     -----
-    With equal priors, `predict` takes the nearest centroid (1), while `decision_function` and `predict_proba` compare
+    With equal priors, `predict` returns the nearest centroid (1), while `decision_function` and `predict_proba` compare
     rows in units of the pooled standard deviations (2), as in scikit-learn: they agree on standardised columns. For
     "manhattan", squares in (2) are those of the sum of absolute differences, and deviations are about the medians.
 
@@ -148,7 +147,7 @@ class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClass
             self.__dict__.pop("threshold_", None)
             if self.adjust and (len(self.classes_) != 2 or self.metric != "euclidean"):
                 raise ParameterError(
-                    f"adjust=True moves the border of two classes, with metric='euclidean'; there are "
+                    f"adjust=True shifts the boundary of two classes, with metric='euclidean'; there are "
                     f"{len(self.classes_)}, with metric={self.metric!r}: use adjust=False."
                 )
             medians = self._medians(run) if self.metric == "manhattan" else None
@@ -164,11 +163,11 @@ class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClass
     merge = available_if(_is_additive)(AdditiveClassifier.merge)
 
     def _medians(self, run: Run) -> Array:
-        """The medians of the classes; a column at a time they are no sums, so the rows have to be in memory."""
+        """Return the medians of the classes, column by column; they are not sums, so the rows must be in memory."""
         if run.source.streams:
             raise DataError(
                 "NearestCentroid with metric='manhattan' needs medians, and therefore its rows in memory: use "
-                "metric='euclidean' for files and Dask collections, or give an array of some of the rows."
+                "metric='euclidean' for files and Dask collections, or pass an array of some of the rows."
             )
         chunk = run.source.chunk(0, run.source.n_rows)
         X, codes = chunk.block(np.float64), np.asarray(chunk.codes)
@@ -184,7 +183,7 @@ class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClass
             self.certificate_ = StatisticCertificate.of(fit, sums, kind="exact", classes=self.classes_)
 
     def _shrunk(self, sums: Moments, centroids: Array) -> Array:
-        """Name the pooled deviations, and shrink the centroids if requested."""
+        """Set the pooled deviations, and shrink the centroids if requested."""
         spread = Spread.of(sums, centroids)
         self.within_class_std_dev_ = spread.within
         self.deviations_ = spread.standardised(centroids)
@@ -213,30 +212,30 @@ class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClass
             warn("The priors do not sum to 1. Normalizing such that it sums to one.", UserWarning)
         return np.asarray(priors / priors.sum())
 
-    # ---- the adjusted border
+    # ---- the adjusted boundary
 
     def _best_threshold(self, run: Run) -> float:
-        """t of (3), from the positions of all rows along the line through the means."""
+        """Return t of (3), from the positions of all rows along the line through the means."""
         w = self.centroids_[1] - self.centroids_[0]
         parts = [*run.each(functools.partial(_positions, w))]
         x, own, weight = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
         order = np.argsort(x, kind="stable")
         order = order[weight[order] > 0]
         x, own, weight = x[order], own[order], weight[order]
-        # With the border after row i: rows of class 1 up to i and rows of class 0 beyond it are wrong.
+        # With the boundary after row i, rows of class 1 up to i and rows of class 0 after it are misclassified.
         ones = np.concatenate([[0.0], np.cumsum(weight * (own == 1))])
         zeros = np.concatenate([[0.0], np.cumsum(weight * (own == 0))])
         errors = ones + zeros[-1] - zeros
-        between = np.concatenate([[True], x[1:] > x[:-1], [True]])  # equal positions are on one side
+        between = np.concatenate([[True], x[1:] > x[:-1], [True]])  # equal positions are on the same side
         best = np.flatnonzero(between & (errors <= errors[between].min() + 1e-12 * weight.sum()))
         middle = float(w @ self.centroids_.sum(axis=0)) / 2
         edges = np.concatenate([[x[0] - 1.0], (x[1:] + x[:-1]) / 2, [x[-1] + 1.0]])[best]
-        return float(edges[np.argmin(np.abs(edges - middle))])  # of equally good ones that nearest to the middle
+        return float(edges[np.argmin(np.abs(edges - middle))])  # ties go to the threshold nearest to the midpoint
 
     # ---- results for rows
 
     def _scores(self, chunk: Chunk) -> Array:
-        """Minus distances where these decide (1), else the scores (2)."""
+        """Return negative distances if (1) decides, else the scores (2)."""
         if hasattr(self, "threshold_"):
             along = chunk.times(self.centroids_[1] - self.centroids_[0]) - self.threshold_
             return np.column_stack([-along, along])
@@ -272,7 +271,7 @@ class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClass
         return self._scores(chunk) if hasattr(self, "threshold_") else self._discriminants(chunk)
 
     def _probability_function(self) -> RowFunction:
-        return self._discriminants  # columns that are independent and normal, with the pooled deviations
+        return self._discriminants  # independent normal columns with the pooled deviations
 
     decision_function = available_if(_has_scores)(ComparedClassifier.decision_function)
     predict_proba = available_if(_has_probabilities)(ProbabilisticClassifier.predict_proba)
@@ -280,7 +279,7 @@ class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClass
 
 
 def _positions(w: Array, part: Part) -> tuple[Array, NDArray[Any], Array]:
-    """Positions of the rows of a part along w, their classes and their weights."""
+    """Return the positions of the rows of a part along w, their classes and their weights."""
     x, own, weight = [], [], []
     for chunk in part.chunks():
         assert chunk.codes is not None
@@ -291,7 +290,7 @@ def _positions(w: Array, part: Part) -> tuple[Array, NDArray[Any], Array]:
 
 
 def _median(X: Array, weight: Array | None, own: NDArray[np.bool_]) -> Array:
-    """Medians of columns, rows counted by their weights."""
+    """Return the weighted medians of columns."""
     if not len(X):
         return np.zeros(X.shape[1])
     if weight is None:

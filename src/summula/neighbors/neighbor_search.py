@@ -29,11 +29,11 @@ __all__ = ["NeighborSearch", "in_memory", "packed_neighbors"]
 
 Array = NDArray[Any]
 
-_FEW = 2**16  # training rows times queries that are searched without threads
+_FEW = 2**16  # training rows times queries up to which no threads are used
 _PARTS = 16
 _MOST_QUERIES = 8_192
 _LEAST_QUERIES = 256
-_PASS_VALUES = 2**23  # of queries that are searched for in one pass over training rows in files: 64 MB
+_PASS_VALUES = 2**23  # size of the queries per pass over training rows in files: 64 MB
 _PASS_QUERIES = 2**16
 
 
@@ -45,7 +45,7 @@ def _rows_of(is_sparse: bool, chunk: Chunk) -> Any:
 
 
 def _without_self(found: Neighbors, own: Array) -> Neighbors:
-    """Leave out of k + 1 neighbours the row itself, or if it is not among them the last."""
+    """Remove the row itself from its k + 1 neighbours, or the last one if it is not among them."""
     is_own = found.rows == own[:, None]
     is_own[~is_own.any(axis=1), -1] = True
     shape = (len(own), found.rows.shape[1] - 1)
@@ -53,14 +53,14 @@ def _without_self(found: Neighbors, own: Array) -> Neighbors:
 
 
 def _find(index: SearchIndex, is_sparse: bool, k: int, own: bool, chunk: Chunk) -> Neighbors:
-    """Return the k nearest rows of each row of a chunk; with `own` these are training rows, which do not count."""
+    """Return the k nearest rows of each row of a chunk; with `own` these are training rows, which are excluded."""
     X = _rows_of(chunk.is_sparse if isinstance(index, GivenIndex) else is_sparse, chunk)
     found = index.nearest(X, k + 1 if own else k)
     return _without_self(found, np.arange(chunk.start, chunk.stop)) if own else found
 
 
 def packed_neighbors(find: Callable[[Chunk], Neighbors], chunk: Chunk) -> Array:
-    """Return distances, then row numbers: what the engine hands over is one array."""
+    """Return distances and row numbers as one array, as required by the engine."""
     found = find(chunk)
     return np.hstack([found.values, found.rows.astype(np.float64)])
 
@@ -71,7 +71,7 @@ def in_memory(results: Any) -> Array:
 
 
 class NeighborSearch(RowwiseEstimator):
-    """Base class of models that search their training rows, `_fit_X`, with the parameters as they are now."""
+    """Base class of models that search their training rows, `_fit_X`, with the current parameters."""
 
     n_samples_fit_: int
     metric: Any
@@ -83,11 +83,11 @@ class NeighborSearch(RowwiseEstimator):
 
     @property
     def _allows_nan(self) -> bool:  # type: ignore[override]
-        """Whether the metric leaves out missing values."""
+        """Return whether the metric supports missing values."""
         return isinstance(self.metric, str) and self.metric == "nan_euclidean"
 
     def _search_index(self, *, has_new_rows: bool = False) -> SearchIndex:
-        """Return the index of the training rows for the parameters as they are now."""
+        """Return the index of the training rows for the current parameters."""
         if self._is_streamed:
             return self._streamed_index()
         settings = (self._fit_X, self.metric, self.p, self.metric_params, self.algorithm)
@@ -105,9 +105,11 @@ class NeighborSearch(RowwiseEstimator):
         return StreamedIndex.build(self._fit_X, self._metric(), self._index_algorithm, self.n_jobs)
 
     def _check_missing(self, has_missing: Any) -> None:
-        """Raise if the metric of a fitted model was replaced by one that does not leave out missing values."""
+        """Raise if the metric of a fitted model was replaced by one that does not support missing values."""
         if has_missing and not self._allows_nan:
-            raise ParameterError(f"The training rows have missing values, which metric={self.metric!r} does not take.")
+            raise ParameterError(
+                f"The training rows have missing values, which metric={self.metric!r} does not support."
+            )
 
     def _metric(self) -> Metric | PairwiseMetric:
         return chosen_metric(self.metric, float(self.p), self.metric_params, self.n_features_in_)
@@ -131,7 +133,7 @@ class NeighborSearch(RowwiseEstimator):
 
     @contextmanager
     def _training_source(self) -> Iterator[Source]:
-        """Give the training rows as queries."""
+        """Return the training rows as queries."""
         X = self._fit_X
         if not self._is_streamed:
             yield MemorySource(X, None, None, np.dtype(X.dtype))
@@ -141,7 +143,7 @@ class NeighborSearch(RowwiseEstimator):
 
     @contextmanager
     def _queries(self, X: Any) -> Iterator[Source]:
-        """Give rows whose neighbours are wanted at once, also those of files and collections."""
+        """Return the queries as a source, also those of files and collections."""
         source = self._reading(X)
         try:
             yield source
@@ -149,7 +151,7 @@ class NeighborSearch(RowwiseEstimator):
             source.release()
 
     def _map_rows(self, compute: RowFunction, source: Source, finish: Callable[[Array], Array] | None = None) -> Any:
-        """Search for many rows on all threads; the results do not depend on how rows are divided."""
+        """Search for many rows on all threads; the results do not depend on the partition of the rows."""
         if self._is_streamed:
             batches = self._searched_batches(compute, source, finish)
             return batches if source.streams else in_memory(batches)
@@ -164,22 +166,22 @@ class NeighborSearch(RowwiseEstimator):
 
     @property
     def _pass_rows(self) -> int:
-        """Number of queries that are searched for in one pass over training rows in files."""
+        """Return the number of queries per pass over training rows in files."""
         return int(np.clip(_PASS_VALUES // self.n_features_in_, _LEAST_QUERIES, _PASS_QUERIES))
 
     def _searched_batches(
         self, compute: RowFunction, source: Source, finish: Callable[[Array], Array] | None
     ) -> Iterator[Array]:
-        """Yield the results for many rows at a time: every batch takes a pass over training rows in files."""
+        """Yield the results in large batches, each of which takes a pass over training rows in files."""
         for part in source.plan(self._pass_rows):
             for chunk in part.chunks():
                 yield concatenated(self._accepted(map_chunks(compute, finish, self._allows_nan, (chunk,)), source))
 
     @contextmanager
     def _evaluating(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Iterator[Run]:
-        """Evaluate many rows at a time where every batch takes a pass over training rows in files."""
+        """Evaluate in large batches if each takes a pass over training rows in files."""
         with super()._evaluating(X, y, sample_weight, **options) as run:
             if self._is_streamed:
-                run.engine = SerialEngine(chunk_rows=self._pass_rows)  # threads search for each batch
+                run.engine = SerialEngine(chunk_rows=self._pass_rows)  # threads are used within each batch
                 run.use(run.source)
             yield run

@@ -15,20 +15,20 @@ Array = NDArray[Any]
 
 
 def neighbor_weights(weights: Any, distances: Array) -> Array:
-    """Return the weights of neighbours at these distances, rows sorted from near to far."""
+    """Return the weights of neighbours at these distances, which are increasing in each row."""
     if weights is None or weights == "uniform":
         return np.ones_like(distances)
     if callable(weights):
         given = np.asarray(weights(distances), np.float64)
         if given.shape != distances.shape:
             raise ParameterError(
-                f"The function given as weights must return an array of the shape of its argument, {distances.shape}; "
+                f"The function passed as weights must return an array of the shape of its argument, {distances.shape}; "
                 f"it returned shape {given.shape}."
             )
         if not np.isfinite(given[np.isfinite(distances)]).all():
             raise ParameterError(
-                "The function given as weights returned a value that is not finite, such as 1 / 0 at a distance of 0: "
-                "use weights='distance', where rows at distance 0 decide alone, or return finite numbers."
+                "The function passed as weights returned a value that is not finite, such as 1 / 0 at a distance of 0: "
+                "use weights='distance', where only rows at distance 0 count, or return finite numbers."
             )
         return given
     # Relative to the nearest, so that inverses of tiny distances do not overflow; the ratio in (1) is the same.
@@ -39,7 +39,7 @@ def neighbor_weights(weights: Any, distances: Array) -> Array:
 
 
 def check_weights(total: Array, distances: Array) -> Array:
-    """Raise an error for rows whose neighbours have no weight; return the mask of rows that are not finite."""
+    """Raise for rows whose neighbours have zero total weight; return the mask of rows that are not finite."""
     is_bad = np.isnan(distances[:, 0])
     if (total[~is_bad] == 0).any():
         raise DataError(

@@ -54,7 +54,7 @@ class Penalty(NamedTuple):
 
     @classmethod
     def of_ratio(cls, alpha: float, l1_ratio: float, positive: bool = False) -> Penalty:
-        """Return the penalty of strength `alpha` with the share `l1_ratio` of the L1 norm."""
+        """Return the penalty of strength `alpha` with the fraction `l1_ratio` of the L1 norm."""
         return cls(alpha * l1_ratio, alpha * (1 - l1_ratio), positive)
 
     @property
@@ -84,7 +84,7 @@ class Penalty(NamedTuple):
         return self.l1 * float(np.abs(v + step).sum() - np.abs(v).sum())
 
     def steepness(self, slope: Array) -> Array:
-        """Return how much of g - b v counts against a: its size, or its positive part under a constraint."""
+        """Return the part of g - b v to compare with a: its absolute value, or positive part under a constraint."""
         return slope if self.positive else np.abs(slope)
 
     def distance(self, v: Array, g: Array) -> Array:
@@ -106,10 +106,10 @@ class Penalty(NamedTuple):
         return float((over**2).sum()) / (2 * self.l2)
 
     def gap(self, v: Array, g: Array, cost: Callable[[float], float]) -> tuple[float, float]:
-        """Return a duality gap and the factor t of the dual point it belongs to.
+        """Return a duality gap and the factor t of its dual point.
 
-        The gap is cost(t) + p(v) + p*(t g) - t g'v, where `cost` bounds what the datafit adds when its slopes are
-        multiplied by t. The better of two factors is taken: that of `dual_scale`, and 1 if the conjugate is finite.
+        The gap is cost(t) + p(v) + p*(t g) - t g'v, where `cost` bounds the contribution of the datafit if its slopes
+        are multiplied by t. The better of two factors is used: that of `dual_scale`, and 1 if the conjugate is finite.
         """
         l1, l2 = self.l1, self.l2
         s = g - l2 * v
@@ -130,6 +130,6 @@ class Penalty(NamedTuple):
     def surely_zero(self, v: Array, slope: Array, reach: Array) -> NDArray[np.bool_]:
         """Return the coordinates that are zero in every minimiser (gap-safe screening).
 
-        `slope` is a feasible dual point, and `reach` the most that it can differ from the best one.
+        `slope` is a feasible dual point, and `reach` a bound on its distance to the optimal one.
         """
         return np.asarray((self.steepness(slope) + reach < self.l1 * (1 - 1e-12)) & (v == 0))

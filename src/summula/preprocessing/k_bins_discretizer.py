@@ -93,7 +93,7 @@ class _Rows(NamedTuple):
 
 
 def _edges_rule(model: Any, sizes: schema.Sizes) -> str | None:
-    """Validation rule of saved models: each column has one more edge than bins."""
+    """Check a saved model: each column has one more edge than bins."""
     for j, (edges, bins) in enumerate(zip(model.bin_edges_, model.n_bins_.tolist(), strict=True)):
         if edges.shape != (bins + 1,) or not (np.diff(edges) > 0).all():
             return f"bin_edges_[{j}] must be {bins + 1} ascending numbers"

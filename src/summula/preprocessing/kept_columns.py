@@ -1,4 +1,4 @@
-"""Columns of the input that are written beside predictions, as they are: whole numbers stay whole, codes stay text."""
+"""Columns of the input that are written unchanged beside predictions: integers remain integers, codes remain text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["KeptColumns", "kept_columns"]
 
 
 class KeptColumns:
-    """Columns handed out a few rows at a time, from the first row on."""
+    """Columns returned in consecutive blocks of rows."""
 
     def __init__(self, names: Sequence[str], batches: Iterator[Sequence[Any]]) -> None:
         self._names, self._batches = list(names), batches
@@ -22,7 +22,7 @@ class KeptColumns:
         self._at = 0
 
     def take(self, rows: int) -> dict[str, Any]:
-        """The next rows of every column."""
+        """Return the next rows of every column."""
         import pyarrow as pa
 
         pieces: list[list[Any]] = [[] for _ in self._names]
@@ -47,18 +47,18 @@ def _joined(pieces: list[Any]) -> Any:
 
 
 def kept_columns(X: Any, names: list[str], taken: Sequence[str]) -> KeptColumns:
-    """Some columns of a frame or a scan; raises for those that are not there, or are called like a prediction."""
+    """Return some columns of a frame or a scan; raise for missing columns and for names of prediction columns."""
     if not names:
         return KeptColumns((), iter(()))
     if not isinstance(X, Scan) and not is_frame(X):
-        raise ParameterError("keep= needs column names, and X has none; pass a frame or a scan.")
+        raise ParameterError("keep= needs column names, but X has none; pass a frame or a scan.")
     there = X.columns if isinstance(X, Scan) else [str(name) for name in opened(X).columns]
     for name in names:
         if name not in there:
             raise DataError(no_such_column(name, there))
         if name in taken:
             raise ParameterError(
-                f"{name!r} is the name of a column of predictions, and cannot be kept beside it: leave it out, or "
+                f"{name!r} is the name of a column of predictions, and cannot be written beside it: omit it, or "
                 "rename it in the table."
             )
     if isinstance(X, Scan):

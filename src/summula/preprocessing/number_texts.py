@@ -1,13 +1,13 @@
-"""Numbers as people write them: "3,750", "$3800.00", "9 %", "1.234,56".
+"""Parsing of numbers in text: "3,750", "$3800.00", "9 %", "1.234,56".
 
     sign, currency sign, digits (in groups of three with a separator, or not), decimal mark and digits, exponent, unit
 
-A unit is a currency sign, before or after the digits, or a percent sign. With a decimal point the separator of groups
-is a comma, with a decimal comma a point; spaces and apostrophes separate groups with either. A single text may be read
-both ways ("3,750"); the column decides: the way that more of its texts can be read. Texts without a currency sign
-agree with those that have one; "9" and "9 %" do not agree. A column with codes such as "01000" is text.
+A unit is a currency sign, before or after the digits, or a percent sign. With a decimal point the group separator is a
+comma, with a decimal comma a point; spaces and apostrophes are group separators with either. A single text may be
+ambiguous ("3,750"); the format in which more texts of the column can be parsed is used. Texts with and without a
+currency sign are compatible; "9" and "9 %" are not. A column with codes such as "01000" is text.
 
-The sums of a column add up over rows, so a plan follows from one pass, and is stored with the model.
+The statistics of a column are sums over rows, so the format is determined in one pass, and stored with the model.
 """
 
 from __future__ import annotations
@@ -33,10 +33,13 @@ __all__ = [
 
 Array = NDArray[Any]
 
-LONGEST_CACHED = 64  # characters of texts that are kept with what they mean; longer ones would take up memory
-_FEW = 0.05  # share of the values that may be something else
-_ENOUGH = 10  # numbers from which on a column is treated as numeric
-_LOOKED_AT, _HOPELESS = 200, 0.1  # different texts of a block, and the share of numbers below which the rest is left
+LONGEST_CACHED = 64  # maximum length of texts whose parsed value is cached
+_FEW = 0.05  # maximum fraction of values that are not numbers
+_ENOUGH = 10  # minimum number of numbers for a numeric column
+_LOOKED_AT, _HOPELESS = (
+    200,
+    0.1,
+)  # distinct texts per block, and the fraction of numbers below which the rest is skipped
 _CURRENCY = "[$\u00a2-\u00a5\u20a0-\u20cf]"
 _SPACES = "' \u00a0\u2009\u202f"
 
@@ -64,7 +67,7 @@ class NumberFormat(NamedTuple):
 
 @dataclass(frozen=True)
 class SpelledNumbers:
-    """The numbers of some texts; `first` is the first row and its text."""
+    """Statistics of the numbers in some texts; `first` is the first row and its text."""
 
     count: float
     mean: float
@@ -75,7 +78,7 @@ class SpelledNumbers:
     first: tuple[int, str]
 
     def merge(self, other: SpelledNumbers) -> SpelledNumbers:
-        """The numbers of both."""
+        """Return the statistics of both."""
         count = self.count + other.count
         share, apart = other.count / count, other.mean - self.mean
         return SpelledNumbers(
@@ -90,12 +93,12 @@ class SpelledNumbers:
 
     @property
     def spread(self) -> float:
-        """The standard deviation."""
+        """Return the standard deviation."""
         return float(np.sqrt(self.square / self.count))
 
 
 class Chosen(NamedTuple):
-    """A column of text as numbers: its format, its numbers, how many texts are none, and the first of these."""
+    """A text column parsed as numbers: format, statistics, number of other texts, and the first of them."""
 
     form: NumberFormat
     numbers: SpelledNumbers
@@ -111,7 +114,7 @@ class TextNumbers(NamedTuple):
     padded: bool = False
 
     def merge(self, other: TextNumbers) -> TextNumbers:
-        """The texts of both sets of rows."""
+        """Return the statistics of the union of two sets of rows."""
         numbers = dict(self.numbers)
         for form, found in other.numbers.items():
             numbers[form] = numbers[form].merge(found) if form in numbers else found
@@ -122,9 +125,9 @@ class TextNumbers(NamedTuple):
         return TextNumbers(numbers, others, self.padded or other.padded)
 
     def chosen(self) -> Chosen | None:
-        """Return the format in which the column is read as numbers.
+        """Return the format in which the column is parsed as numbers.
 
-        None where more than a few texts are none, or the column has codes with leading zeros.
+        None if more than a few texts are not numbers, or the column has codes with leading zeros.
         """
         if self.padded or not self.numbers:
             return None
@@ -187,7 +190,7 @@ def _summed(x: Array, w: Array, first: tuple[int, str]) -> SpelledNumbers:
 
 
 def _value(word: str, decimal: str) -> tuple[float, str] | None:
-    """The number that a text spells, and its unit; None for other texts."""
+    """Return the number in a text, and its unit; None for other texts."""
     return _cached_value(word, decimal) if len(word) <= LONGEST_CACHED else _read_value(word, decimal)
 
 
@@ -208,7 +211,7 @@ _cached_value = functools.lru_cache(maxsize=4_096)(_read_value)  # the columns o
 
 
 def parsed_numbers(words: Sequence[str], form: NumberFormat) -> NDArray[np.float64]:
-    """Numbers of texts in a format; NaN for those that spell none, or one of another unit."""
+    """Return the numbers in texts of a format; NaN for other texts, and other units."""
     units = {form.unit} if form.unit == "%" else {"", form.unit}
     found = [_value(word, form.decimal) for word in words]
     return np.array([one[0] if one is not None and one[1] in units else np.nan for one in found], np.float64)

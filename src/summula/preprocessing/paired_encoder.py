@@ -23,13 +23,13 @@ Array = NDArray[Any]
 
 
 def _encoders_agree(pair: Any, sizes: schema.Sizes) -> str | None:
-    """Validation rule of saved models: both encoders are of the same columns, in two ways."""
+    """Check a saved model: both encoders have the same columns, in two encodings."""
     if (pair.codes.categories, pair.indicators.categories) != ("codes", "indicators"):
         return "the first encoder has to return codes, and the second indicators"
     if not pair.__sklearn_is_fitted__():
         return None
     first, second = ([(one.name, one.kind) for one in encoder.columns_] for encoder in (pair.codes, pair.indicators))
-    return None if first == second else "the two encoders are not of the same columns"
+    return None if first == second else "the two encoders have different columns"
 
 
 @schema.saved(_encoders_agree, codes=schema.Object(TableEncoder), indicators=schema.Object(TableEncoder))

@@ -2,7 +2,7 @@
 
     mean = o + s / W,      variance = q / W - (s / W)^2                                                         (1)
 
-Missing values (NaN) are ignored in the sums and kept by the transform.
+Missing values (NaN) are ignored in the sums and preserved by the transform.
 """
 
 from __future__ import annotations

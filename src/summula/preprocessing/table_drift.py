@@ -1,7 +1,7 @@
 """Differences between rows to be predicted and training rows, column by column.
 
-Counted are texts that were no level of a category in training, and numbers and dates beyond the range of the training
-rows by more than half its width. One block of rows is one sum, and sums of blocks add up.
+Counts texts that are unknown levels of a category, and numbers and dates outside the training range by more than half
+its width. The counts of blocks of rows are merged by addition.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class DriftFinding:
-    """Values of one column that the training rows did not have.
+    """Values of one column that did not occur in the training rows.
 
     Attributes
     ----------
     kind : {"unseen", "range", "unread"}
-        Categories that were not seen; values far outside the range; texts that are no number in a column of numbers.
+        Unknown categories; values far outside the range; texts that are not numbers in a numeric column.
     count : int
-        In how many rows.
+        Number of such rows.
     row : int
-        The first of them, counted from 0.
+        Number of the first such row, from 0.
     value : str
-        What it holds.
+        Its value.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class DriftFinding:
     value: str
 
     def merge(self, other: DriftFinding) -> DriftFinding:
-        """Both sets of rows."""
+        """Return the findings of the union of two sets of rows."""
         first = min(self, other, key=lambda one: one.row)
         return replace(first, count=self.count + other.count)
 
@@ -65,7 +65,7 @@ class Drift:
         self.n_rows = 0
 
     def observe(self, columns: Columns, start: int) -> None:
-        """Look at one block of rows."""
+        """Check one block of rows."""
         found = {name: one for name, plan in self._plans.items() if (one := _found(plan, columns[name], start))}
         with self._lock:
             self.n_rows += len(next(iter(columns.values())))
@@ -73,7 +73,7 @@ class Drift:
                 self.findings[name] = self.findings[name].merge(one) if name in self.findings else one
 
     def sentences(self) -> list[str]:
-        """One sentence per column, in the order of the columns."""
+        """Return one sentence per column, in the order of the columns."""
         return [self._sentence(name, self.findings[name]) for name in self._plans if name in self.findings]
 
     def _sentence(self, name: str, found: DriftFinding) -> str:
@@ -114,7 +114,7 @@ def _missing(values: Any) -> NDArray[np.bool_]:
 
 
 def _unseen(plan: ColumnPlan, values: Any, start: int) -> DriftFinding | None:
-    """Texts that are no level; where rare levels share one, a text may have been among them."""
+    """Return unknown levels; none if rare levels are grouped, since a text may be one of them."""
     if isinstance(values, np.ndarray) or plan.other:
         return None
     words, places = texts_with_places(values)

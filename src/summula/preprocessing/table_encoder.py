@@ -30,7 +30,7 @@ from summula.preprocessing.table_encoder_sums import ColumnSums
 
 __all__ = ["TableEncoder", "apply_encoded", "column_sums", "encoded_blocks", "merged", "weight_of"]
 
-_NAMED = 3  # columns that an error names for each reason
+_NAMED = 3  # maximum number of columns named in an error for each reason
 
 Array = NDArray[Any]
 
@@ -79,12 +79,12 @@ def weight_of(columns: Columns, weight: Array | str, start: int, stop: int) -> A
 
 
 def merged(a: dict[str, ColumnSums], b: dict[str, ColumnSums]) -> dict[str, ColumnSums]:
-    """The sums of both sets of rows, column by column."""
+    """Return the sums of the union of two sets of rows, column by column."""
     return {name: a[name].merge(b[name]) for name in a}
 
 
 def apply_encoded(encoder: Any, X: Any, work: Callable[[Array], Array] | None) -> Any:
-    """Apply a function to the rows of X as an encoder encodes them; see `TableEncoder.then`."""
+    """Apply a function to the encoded rows of X; see `TableEncoder.then`."""
     check_is_fitted(encoder)
     if collection_reader(X) is not None:
         from summula.preprocessing.table_encoder_dask import lazily
@@ -109,7 +109,7 @@ def encoded_blocks(
 
 
 def _columns_agree(encoder: Any, sizes: schema.Sizes) -> str | None:
-    """Validation rule of saved models: each column has one plan, and at least one column is encoded."""
+    """Check a saved model: each column has one plan, and at least one column is encoded."""
     names = [column.name for column in encoder.columns_]
     if len(set(names)) != len(names) or len(names) != sizes.get("n_features", len(names)):
         return f"columns_ has {len(names)} plans, not one per column"
@@ -126,8 +126,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ----------
     categories : {"indicators", "codes"}, default="indicators"
         Indicators are for linear models: one column per level except the most frequent; missing numbers are replaced
-        by the mean and marked in an extra column. Codes are for trees: one column per category, and missing values
-        stay missing (NaN).
+        by the mean and indicated in an extra column. Codes are for trees: one column per category, and missing values
+        remain missing (NaN).
     standardize : bool, default=False
         Whether to standardise numbers (with indicators only).
     unknown : {"ignore", "error"}, default="ignore"
@@ -411,7 +411,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def _reasons(columns: list[ColumnPlan]) -> str:
-    """Why columns were dropped: the columns of each reason, a few of them by name."""
+    """Return why columns were dropped: the columns for each reason, a few of them by name."""
     names: dict[str, list[str]] = {}
     for column in columns:
         names.setdefault(column.why or "a category of one level", []).append(column.name)

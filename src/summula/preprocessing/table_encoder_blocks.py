@@ -92,8 +92,8 @@ class _Pieces:
 def table_blocks(X: Any, names: list[str] | None = None, *, as_stored: bool = False) -> Blocks:
     """Return a frame, a scan or a two-dimensional array as blocks, with the columns `names` in this order.
 
-    With `as_stored` columns of files may share memory with the reader's buffers, so they must not be kept, and text may
-    be a dictionary-encoded Arrow array.
+    With `as_stored` columns of files may share memory with the reader's buffers, so they must not be retained, and text
+    may be a dictionary-encoded Arrow array.
     """
     if isinstance(X, Scan):
         columns = X.columns if names is None else names
@@ -114,7 +114,7 @@ def table_blocks(X: Any, names: list[str] | None = None, *, as_stored: bool = Fa
 
 
 def observed(blocks: Blocks, observe: Callable[[Columns, int], None]) -> Blocks:
-    """The same blocks; a function is called with the columns of each, and its first row, when they are read."""
+    """Return the same blocks; a function is called with the columns of each, and its first row, when they are read."""
 
     def look(columns: Callable[[], Columns], start: int) -> Columns:
         found = columns()

@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 _ENOUGH = 20  # minimum number of rows for detecting identifiers
 _ALL_DIFFERENT = 0.9  # fraction of distinct values of an identifier; estimated by hashes, to about 3 %
-_IDENTIFIER = "nearly every text is different: an identifier"
+_IDENTIFIER = "nearly every text is distinct: an identifier"
 _DENSE = 3.0  # maximum ratio of range to count of row numbers, of which some may be held out
 _ID_NAME = re.compile(r"(^|[^a-z])(id|uuid|guid|key|index|row|rowid|rownames|nr|no|num|number|nummer)$", re.IGNORECASE)
 _SAMPLE = "datetime64[us]"
@@ -80,7 +80,7 @@ class ColumnPlan:
     low, high : float or None
         The range of numbers (days, for dates) in training.
     decimal, unit : str
-        How numbers are written where they are text, see `number_texts`; an empty decimal mark where they are not.
+        Number format of text columns, see `number_texts`; the decimal mark is empty for other columns.
     """
 
     name: str
@@ -145,7 +145,7 @@ class ColumnPlan:
         return [filled, *([missing.astype(np.float64)] if self.missing else [])]
 
     def _numbers(self, values: Any, start: int) -> Array:
-        """The column as float64; text as the numbers it spells where it was text in training."""
+        """Return the column as float64; text is parsed if it was in training."""
         if isinstance(values, np.ndarray) and values.dtype.kind != "M":
             return values
         if isinstance(values, np.ndarray) or not self.decimal:
@@ -154,7 +154,7 @@ class ColumnPlan:
         return np.append(parsed_numbers(words, NumberFormat(self.decimal, self.unit)), np.nan)[places]
 
     def numbers_in(self, values: Any) -> Array | None:
-        """Numbers, or days of dates, of a column that is not refused; None for categories and other kinds."""
+        """Return numbers, or days of dates, of a valid column; None for categories and other kinds."""
         text = not isinstance(values, np.ndarray)
         if self.kind == "category" or (text and self.kind != "date" and not self.decimal):
             return None
@@ -163,11 +163,11 @@ class ColumnPlan:
         return None if not text and values.dtype.kind == "M" else self._numbers(values, 0)
 
     def shown_value(self, value: float) -> str:
-        """A number, or a day, as a sentence shows it."""
+        """Return a number, or a day, formatted for a message."""
         return str(np.datetime64(int(value // 1), "D")) if self.kind == "date" else f"{value:g}"
 
     def shown_range(self) -> tuple[str, str]:
-        """The range in training, as a sentence shows it."""
+        """Return the training range, formatted for a message."""
         return self.shown_value(self.low or 0.0), self.shown_value(self.high or 0.0)
 
     def _encode_category(self, values: Any, start: int, codes: bool, unknown: str, out: Array) -> None:
@@ -198,7 +198,7 @@ class ColumnPlan:
             out[:, -1] = found == -1
 
     def codes_of(self, words: list[str]) -> list[int]:
-        """Codes of texts (-2 for unknown ones), and -1 for missing values at the end."""
+        """Return the codes of texts (-2 for unknown ones), followed by -1 for missing values."""
         known = {level: k for k, level in enumerate(self.levels)}
         unseen = len(self.levels) if self.other else -2
         return [*(known.get(word, unseen) for word in words), -1]
@@ -369,7 +369,7 @@ def plan_column(name: str, sums: ColumnSums, max_levels: int, drop: bool) -> Col
         plan = _plan_of_numbers(name, found.numbers, missing or found.others > 0)
         return replace(plan, decimal=found.form.decimal, unit=found.form.unit)
     if sums.texts is None:
-        return ColumnPlan(name, "dropped", f"it has about {sums.distinct:,} different texts, too many for categories")
+        return ColumnPlan(name, "dropped", f"it has about {sums.distinct:,} distinct texts, too many for categories")
     if drop and sums.count >= _ENOUGH and sums.distinct >= _ALL_DIFFERENT * sums.count:
         codes = sums.spelled.padded  # such as 01000
         return ColumnPlan(name, "dropped", (None if codes else _among_numbers(sums.texts)) or _IDENTIFIER)
@@ -401,7 +401,7 @@ def _among_numbers(texts: Iterable[str]) -> str | None:
 
 
 def _numbers_rows(name: str, sums: ColumnSums) -> bool:
-    """Whether an integer column looks like a row identifier."""
+    """Return whether an integer column looks like a row identifier."""
     different = sums.count >= _ENOUGH and sums.distinct >= _ALL_DIFFERENT * sums.count
     if not (sums.whole and different and not sums.missing):
         return False

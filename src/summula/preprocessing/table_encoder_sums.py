@@ -99,7 +99,7 @@ class ColumnSums:
     def of(cls, values: Any, name: str, start: int, weight: Array | None = None, texts: Texts = None) -> ColumnSums:
         """Compute the sums of one block of a column; `start` is its first row, for error messages.
 
-        `texts` are the distinct texts and the index of each row's text, where they are known.
+        `texts` are the distinct texts and the index of each row's text, if they are known.
         """
         if isinstance(values, np.ndarray) and values.dtype.kind == "f" and len(values):
             _check_size(values, name, start)
@@ -151,7 +151,7 @@ class ColumnSums:
         Returns
         -------
         list of ColumnSums or None
-            None for columns with missing values, and for those that `of` refuses.
+            None for columns with missing values, and for those that `of` rejects.
         """
         n_rows = values.shape[1]
         ordered = np.sort(mix64((values + 0.0).view(np.uint64)), axis=1)
@@ -169,8 +169,8 @@ class ColumnSums:
         ]
 
     def merge(self, other: ColumnSums) -> ColumnSums:
-        """The sums of both sets of rows."""
-        kind = self.kind if self.count else other.kind  # a column of missing values has no kind
+        """Return the sums of the union of two sets of rows."""
+        kind = self.kind if self.count else other.kind  # a column with only missing values has no kind
         if other.count and other.kind != kind:  # files whose later rows have another kind raise an error when read
             raise DataError(f"A column contains both {self.kind}s and {other.kind}s; convert it to one kind.")
         texts = None if self.texts is None or other.texts is None else _added(self.texts, other.texts)
@@ -201,9 +201,9 @@ def _check_size(values: Array, name: str, start: int) -> None:
     if np.isinf(values[row]):
         raise RowError(f"Column {name!r} is infinite", start + row, "; pass a finite number or a missing value.")
     raise RowError(
-        f"Column {name!r} holds {values[row]:g}",
+        f"Column {name!r} contains {values[row]:g}",
         start + row,
-        ", too large a number; scale the column, or leave it out.",
+        ", which is too large; scale the column, or drop it.",
     )
 
 

@@ -57,7 +57,7 @@ def _has_probabilities(self: Any) -> bool:
 
 
 def _parts_agree(table: Any, sizes: schema.Sizes) -> str | None:
-    """Validation rule of saved models: the model fits the columns of the encoder, and costs fit its classes."""
+    """Check a saved model: the model matches the columns of the encoder, and costs match its classes."""
     if not table.__sklearn_is_fitted__():
         return None
     width, model = table.encoder.n_columns_out, table.model
@@ -110,7 +110,7 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         Range of the training target, to which predicted numbers are clipped.
     costs : list of list of float, optional
         C[k][j] of (2), costs[predicted class, true class] in the order of `classes_`, as in `summula.train` and
-        `summula.certify`. (Files hold the transpose, as they did in the first version of the format.)
+        `summula.certify`. (Files contain the transpose, as in the first version of the format.)
     metric : str, default=""
         Metric by which the model was selected.
     threshold : float, optional
@@ -136,7 +136,7 @@ class TableModel(ProbabilityWriter, BaseEstimator):
     ['Adelie', 'Adelie']
     """
 
-    # Only set where they are given, so that hashes of models that were certified without them stay valid.
+    # Only set if given, so that hashes of models that were certified without them remain valid.
     clip_low: float | None = None
     clip_high: float | None = None
 
@@ -190,7 +190,7 @@ class TableModel(ProbabilityWriter, BaseEstimator):
 
     @staticmethod
     def _file_params(params: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters as they are in files, or those of a file as they are here: costs are transposed."""
+        """Convert the parameters to or from their form in files, where costs are transposed."""
         costs = params.get("costs")
         if not isinstance(costs, np.ndarray | list | tuple):
             return params
@@ -199,7 +199,7 @@ class TableModel(ProbabilityWriter, BaseEstimator):
 
     @property
     def classes_(self) -> Any:
-        """The classes of a classifier."""
+        """Classes of a classifier."""
         return self.model.classes_
 
     @property
@@ -278,18 +278,18 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         raw_text: bool = False,
         drift: Drift | None = None,
     ) -> int:
-        """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
+        """Predict and write the results to a Parquet or CSV file, batch by batch; the file is written atomically.
 
         Parameters
         ----------
         X : {frame, scan}
         path : path
-            Output file, ending in .parquet or .csv. The column is named after the target, or "predicted target" where
-            `keep` has the target itself.
+            Output file, ending in .parquet or .csv. The column is named after the target, or "predicted target" if
+            `keep` contains the target itself.
         proba : bool, default=False
             Whether to write the probability of each class as well, in columns "target[class]".
         keep : list of str
-            Columns of X to be written before the predictions, as they are.
+            Columns of X to be written unchanged before the predictions.
         raw_text : bool, default=False
             Whether to write text to CSV unchanged, even if a spreadsheet would interpret it as a formula.
         drift : Drift, optional
@@ -313,7 +313,7 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         return [name, *(self._class_names() if proba else ())]
 
     def _prediction_tables(self, X: Any, names: list[str], kept: Any, drift: Drift | None) -> Iterator[Any]:
-        """Predictions of every block of rows as an Arrow table, with the columns that are kept."""
+        """Yield the predictions of every block of rows as an Arrow table, with the columns of `keep`."""
         import pyarrow as pa
 
         blocks = table_blocks(*self.encoder._checked(X, fitting=False), as_stored=True)
@@ -332,7 +332,7 @@ class TableModel(ProbabilityWriter, BaseEstimator):
                 yield pa.table({**beside, **found})
 
     def _predicted(self, rows: Array, chances: Array | None = None) -> Array:
-        """Predictions for encoded rows; `chances` are their probabilities, if they are known."""
+        """Return predictions for encoded rows; `chances` are their probabilities, if known."""
         if self.costs is not None:
             chances = self.model.predict_proba(rows) if chances is None else chances
             expected = chances @ np.ascontiguousarray(np.transpose(np.asarray(self.costs, np.float64)))
@@ -346,12 +346,12 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         return self.clipped(predicted)
 
     def clipped(self, predicted: Array) -> Array:
-        """Predicted numbers, clipped to `prediction_range`; classes as they are."""
+        """Return predicted numbers clipped to `prediction_range`; classes unchanged."""
         return predicted if self.prediction_range is None else np.clip(predicted, *self.prediction_range)
 
     @property
     def prediction_range(self) -> tuple[float, float] | None:
-        """Smallest and largest number that can be predicted; None if predictions are not clipped."""
+        """Return the smallest and largest number that can be predicted; None if predictions are not clipped."""
         if self.low is None or self.high is None:
             return None
         low = self.low if self.clip_low is None else max(self.low, self.clip_low)

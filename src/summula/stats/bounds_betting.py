@@ -27,7 +27,7 @@ estimate with a prior observation of variance 1/4, and of the largest value that
     sigma_t^2 = (1/4 + S_0 + sum_{i<t} (x_i - mean_i)^2) / (n_0 + t)                                           (4)
 
 Here n_0 and S_0 are the number of values that were known before, and their sum of squared deviations; both are zero
-unless there are any. Such values, for example losses in cross-validation, decide how much is staked and nothing else.
+without such values. These, for example losses in cross-validation, affect only the size of the stakes.
 Proof that this is allowed: if they are independent of x, then given them each x_t still has conditional mean mu,
 sigma_t is known before x_t, and the stakes (3) keep the capital in [0, 1 / delta] whatever sigma_t is. So (1) is a
 supermartingale given them, the bound is wrong with a probability of at most delta given them, and hence on average.
@@ -191,7 +191,7 @@ def _profile() -> tuple[Array, int]:
 
 
 class _Earlier(NamedTuple):
-    """Number of the values known before, and their sum of squared deviations: n_0 and S_0 of (4)."""
+    """Return the number of the values known before, and their sum of squared deviations: n_0 and S_0 of (4)."""
 
     number: int
     square: float

@@ -220,7 +220,7 @@ def _is_column(value: Any, names: Sequence[str]) -> bool:
 
 
 def number_text(x: Any, digits: int = 6) -> str:
-    """Format a number with so many significant digits; "-" for NaN."""
+    """Format a number with a number of significant digits; "-" for NaN."""
     x = float(x)
     if 1e6 <= abs(x) < 1e10:  # an integer is easier to read than 3.48226e+06
         return f"{x:.0f}"

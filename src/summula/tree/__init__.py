@@ -1,4 +1,4 @@
-"""Decision trees; and the binning, histograms and growing of trees that ensembles share.
+"""Decision trees, and the binning, histograms and tree growing shared with ensembles.
 
 Reading order: `decision_tree_classifier`, `decision_tree_regressor`, `decision_tree`, `id3_classifier` (the
 estimators); `targets` (shared with forests), `named_importances`; `exact/` (trees with exact thresholds); `columns/`,

@@ -1,4 +1,4 @@
-"""Base class of decision trees: reading, growing, pruning, and showing a tree."""
+"""Base class of decision trees: reading, growing, pruning, and displaying a tree."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {"splitter": (one_of("best",
 
 
 def leaf_values(nodes: Nodes, bins: BinMap, values: Array, chunk: Chunk) -> Array:
-    """Return the values of the leaves that the rows of a chunk end in, shape (rows, values per leaf)."""
+    """Return the values of the leaves that the rows of a chunk reach, shape (rows, values per leaf)."""
     return np.asarray(values[leaf_numbers(nodes, bins, chunk)])
 
 
 def leaf_numbers(nodes: Nodes, bins: BinMap, chunk: Chunk) -> Array:
-    """Return the number of the leaf that each row of a chunk ends in."""
+    """Return the number of the leaf that each row of a chunk reaches."""
     X = bins.with_bins(chunk.dense(chunk.dtype))
     out = np.empty((len(X), 1), np.int64)
     find_leaves(X, nodes, 0, 1, out)
@@ -53,7 +53,7 @@ def leaf_numbers(nodes: Nodes, bins: BinMap, chunk: Chunk) -> Array:
 
 
 def _tree_fits_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: one tree, and categories asked of columns that hold some."""
+    """Check a saved model: there is one tree, and only categorical columns are split by category."""
     if sizes["n_trees"] != 1:
         return f"there are {sizes['n_trees']} trees instead of one"
     asked = model._nodes.column[model._nodes.category >= 0]
@@ -73,43 +73,43 @@ def _tree_fits_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     _values=schema.Array("float64", "n_nodes", "n_values", row_major=True),
 )
 class DecisionTree(NamedImportances, CategoricalColumns, ExplainedTrees, TreeEstimator):
-    """A tree whose thresholds are found among all values.
+    """Base class of trees with exact thresholds, chosen among all values.
 
     Parameters
     ----------
     splitter : {"best", "random"}, default="best"
-        Whether each column has its best threshold, or one drawn between its smallest and largest value.
+        Whether to use the best threshold of each column, or one drawn between its smallest and largest value.
     max_depth : int or None, default=None
         Maximum number of splits on a path.
     min_samples_split : int or float, default=2
-        Minimum number of rows of a node that is split, or their share.
+        Minimum number of rows of a node that is split, or their fraction.
     min_samples_leaf : int or float, default=1
-        Minimum number of rows of a leaf, or their share.
+        Minimum number of rows of a leaf, or their fraction.
     min_weight_fraction_leaf : float, default=0
-        Minimum share of the total weight in a leaf.
+        Minimum fraction of the total weight in a leaf.
     max_features : int, float, {"sqrt", "log2"} or None, default=None
-        Number of columns tried at each node, drawn anew, or their share; None tries all.
+        Number of columns tried at each node, drawn at random, or their fraction; None tries all.
     random_state : int, Generator, RandomState or None, default=None
-        For the columns and thresholds drawn.
+        Seed for drawing columns and thresholds.
     max_leaf_nodes : int or None, default=None
         Maximum number of leaves; the node of largest improvement is split first.
     min_impurity_decrease : float, default=0
-        Minimum decrease of impurity, weighted by the share of rows, of a split.
+        Minimum decrease of impurity by a split, weighted by the fraction of rows.
     ccp_alpha : float, default=0
-        Penalty per leaf; the tree is pruned to its best subtree.
+        Penalty per leaf; the tree is pruned to the optimal subtree.
     max_time : float, optional
-        Time limit in seconds, after which the fit fails.
+        Time limit in seconds, after which an error is raised.
 
     Attributes
     ----------
     tree_ : TreeArrays
-        The nodes, under the names of scikit-learn's `tree_`.
+        The nodes, with the attribute names of scikit-learn's `tree_`.
     max_features_ : int
         Number of columns tried at each node.
     n_outputs_ : int
         Number of targets.
     feature_importances_ : ndarray of shape (n_features,)
-        Decrease of impurity by the splits on each column, as shares of all.
+        Normalised decrease of impurity by the splits on each column.
     """
 
     _allows_nan = True
@@ -130,12 +130,12 @@ class DecisionTree(NamedImportances, CategoricalColumns, ExplainedTrees, TreeEst
         Parameters
         ----------
         X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-            Training data, held as dense columns; NaN is a missing value, infinities are the outermost values of their
+            Training data, stored as dense columns; NaN is a missing value, infinities are the extreme values of their
             column.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or name of a column of X
-            Class labels of any kind, or targets.
+            Class labels of any type, or targets.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Weights of rows; rows of weight 0 are left out.
+            Sample weights; rows of weight 0 are ignored.
         """
         with self._fitting(X, y, sample_weight) as run:
             tree = self._grow(run)
@@ -162,7 +162,7 @@ class DecisionTree(NamedImportances, CategoricalColumns, ExplainedTrees, TreeEst
         return grower.grow(y, weight, outputs, parameters)
 
     def _exact_parameters(self, n: int, d: int, weight: float) -> ExactParameters:
-        """Return the limits in numbers of rows and columns."""
+        """Return the limits as numbers of rows and columns."""
         key = stream_key(draw_seed(self.random_state), (0,))
         found = tree_limits(self, n, d, weight, key, random_threshold=self.splitter == "random")
         self.max_features_ = number_of_features(self.max_features, d)
@@ -178,7 +178,7 @@ class DecisionTree(NamedImportances, CategoricalColumns, ExplainedTrees, TreeEst
         Returns
         -------
         PruningPath
-            `ccp_alphas`, rising from 0, and `impurities`, the weighted impurity of the leaves from each of them on.
+            Increasing `ccp_alphas`, starting at 0, and `impurities`, the weighted impurity of the leaves for each.
         """
         from sklearn.base import clone
 
@@ -193,7 +193,7 @@ class DecisionTree(NamedImportances, CategoricalColumns, ExplainedTrees, TreeEst
 
     @property
     def tree_(self) -> TreeArrays:
-        """The nodes, under the names of scikit-learn's `tree_`."""
+        """The nodes, with the attribute names of scikit-learn's `tree_`."""
         check_is_fitted(self)
         return TreeArrays.of(self._nodes, self._impurity, self._values, self.n_features_in_, self._outputs)
 
@@ -229,9 +229,9 @@ class DecisionTree(NamedImportances, CategoricalColumns, ExplainedTrees, TreeEst
 
     @property
     def feature_importances_(self) -> Array:
-        """Decrease of impurity by the splits on each column, as shares of all.
+        """Normalised decrease of impurity by the splits on each column.
 
-        It favours columns with many values; scikit-learn's `permutation_importance` on held-out rows does not.
+        It favours columns with many values, unlike scikit-learn's `permutation_importance` on held-out rows.
         """
         check_is_fitted(self)
         gains = self._nodes.importances(self.n_features_in_, by_gain=True)
@@ -251,7 +251,7 @@ class DecisionTree(NamedImportances, CategoricalColumns, ExplainedTrees, TreeEst
         return paths_to(np.asarray(self.apply(X)), self._nodes)
 
     def rules(self, *, decimals: int = 4) -> str:
-        """Return the tree as text: one line per question and leaf.
+        """Return the tree as text: one line per condition and leaf.
 
         Parameters
         ----------
@@ -264,13 +264,14 @@ class DecisionTree(NamedImportances, CategoricalColumns, ExplainedTrees, TreeEst
         return rules(self, decimals)
 
     def plot(self, ax: Any = None, *, max_depth: int | None = None) -> Any:
-        """Draw the tree: question, impurity, rows and value of each node.
+        """Plot the tree: condition, impurity, rows and value of each node.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
         max_depth : int, optional
-            Levels drawn below the root; by default as many as can be read, with at most 12 nodes side by side.
+            Number of levels drawn below the root; by default as many as are readable, with at most 12 nodes side by
+            side.
 
         Returns
         -------

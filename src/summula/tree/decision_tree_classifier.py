@@ -34,15 +34,15 @@ class DecisionTreeClassifier(DecisionTree, TreeClassifier):
     criterion : {"gini", "entropy", "log_loss"}, default="gini"
         Impurity of a node; "log_loss" is the entropy.
     class_weight : dict of label to weight, list of dicts, "balanced" or None, default=None
-        Weights of rows are multiplied by the weight of their class; with several targets, by those of all of them.
+        Class weights, which multiply the sample weights; with several targets, those of all targets are multiplied.
     monotonic_cst : array-like of shape (n_features,), dict of names, or None, default=None
-        1 where predictions may only rise with a column, -1 where they may only fall, 0 elsewhere.
-        It is the probability of the second of two classes that rises or falls.
+        Monotonicity constraint of each column: 1 increasing, -1 decreasing, 0 none. It applies to the probability
+        of the second of two classes.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,), or list of such arrays
-        With several targets, those of each.
+        With several targets, one array per target.
     n_classes_ : int, or list of int
 
     References

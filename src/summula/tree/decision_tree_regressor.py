@@ -43,7 +43,7 @@ class DecisionTreeRegressor(DecisionTree, TreeRegressor):
     criterion : {"squared_error", "absolute_error", "poisson"}, default="squared_error"
         Impurity of a node; a leaf predicts the mean, or the median for "absolute_error".
     monotonic_cst : array-like of shape (n_features,), dict of names, or None, default=None
-        1 where predictions may only rise with a column, -1 where they may only fall, 0 elsewhere.
+        Monotonicity constraint of each column: 1 increasing, -1 decreasing, 0 none.
 
     References
     ----------

@@ -5,8 +5,8 @@ With n_k the weight of class k among the rows S of a node, the column with the l
     H(S)    = -sum_k (n_k / n) log2 (n_k / n),                                                                     (1)
     gain(j) = H(S) - sum_v (n_v / n) H(S_v),          S_v the rows whose column j has the value v.                 (2)
 
-Each value has a branch; a column is used once on a path. A branch without rows is a leaf with the classes of its
-parent, and so is every value that the fit has not seen. (Quinlan, Induction of decision trees, 1986.)
+Each value has a branch; a column is used once on a path. A branch without rows is a leaf with the class proportions of
+its parent, and so is every unknown value. (Quinlan, Induction of decision trees, 1986.)
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ __all__ = ["ID3Classifier"]
 
 Array = NDArray[Any]
 
-_MOST_LEVELS = _MISSING = 255  # codes are below it; missing values have it
+_MOST_LEVELS = _MISSING = 255  # codes are below this; missing values are equal to it
 
 
 def _children_come_later(model: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: every node but the root is the child of one node before it."""
+    """Check a saved model: every node but the root is the child of one preceding node."""
     inner = np.flatnonzero(model._feature >= 0)
     first = model._first_child[inner]
     width = model._bins.n_bins[model._feature[inner]] + model._asks_missing[inner]
@@ -53,7 +53,7 @@ def _children_come_later(model: Any, sizes: schema.Sizes) -> str | None:
         if not np.array_equal(bins.level_bins[bins.starts[j] : bins.starts[j + 1]], np.arange(bins.n_bins[j])):
             return f"column {j} does not have one level for each of its branches"
     if (model._shares < 0).any() or not np.allclose(model._shares.sum(axis=1), 1.0):
-        return "the shares of the classes in a node do not add up to 1"
+        return "the class proportions of a node do not sum to 1"
     return None
 
 
@@ -75,11 +75,11 @@ class ID3Classifier(CategoricalColumns, ShareClassifier):
     Parameters
     ----------
     max_depth : int or None, default=None
-        Maximum number of questions on a path.
+        Maximum number of splits on a path.
     min_samples_split : int, default=2
         Minimum number of rows of a node that is split.
     min_gain : float, default=0
-        Information gain, in bits, that a question has to exceed.
+        Minimum information gain of a split, in bits (exclusive).
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class ID3Classifier(CategoricalColumns, ShareClassifier):
         "min_samples_split": (integer(2),),
         "min_gain": (real(0.0),),
     }
-    categorical_features = "from_dtype"  # text is discrete; so is every other column that is accepted
+    categorical_features = "from_dtype"  # text is discrete, and so is every other accepted column
 
     def __init__(self, *, max_depth: int | None = None, min_samples_split: int = 2, min_gain: float = 0.0) -> None:
         self.max_depth = max_depth
@@ -124,11 +124,11 @@ class ID3Classifier(CategoricalColumns, ShareClassifier):
         Parameters
         ----------
         X : {array-like, frame} of shape (n_samples, n_features)
-            Text or whole numbers, at most 255 different values in a column; a missing value is another value.
+            Text or integers, with at most 255 distinct values per column; missing values count as a value.
         y : array-like of shape (n_samples,), or name of a column of X
-            Class labels of any kind.
+            Class labels of any type.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Weights of rows.
+            Sample weights.
 
         Returns
         -------
@@ -170,7 +170,7 @@ class ID3Classifier(CategoricalColumns, ShareClassifier):
             firsts.append(len(open_nodes) if best >= 0 else 0)
             asks_missing.append(best >= 0 and bool((codes[rows, best] == _MISSING).any()))
             if best >= 0:
-                # A branch for each value, in order; missing values have one, the last, only where there are some.
+                # A branch for each value, in order; missing values, if any, have the last one.
                 values = [*range(int(self._bins.n_bins[best])), *([_MISSING] if asks_missing[-1] else [])]
                 for value in values:
                     side = rows[codes[rows, best] == value]
@@ -182,7 +182,7 @@ class ID3Classifier(CategoricalColumns, ShareClassifier):
         self._shares, self._rows = np.array(shares), np.array(counts, np.int64)
 
     def _best_feature(self, codes: Array, y: Array, weight: Array, allowed: list[int]) -> int:
-        """Return the column of largest gain (2), of equal ones the first; -1 where none exceeds the minimum."""
+        """Return the column of largest gain (2), the first in case of ties; -1 if none exceeds the minimum."""
         k = len(self.classes_)
         best, column = float(self.min_gain) + 1e-12, -1
         for j in allowed:
@@ -244,12 +244,12 @@ def _entropy(weights: Array) -> float:
 
 
 def _check_discrete(source: Source, categories: dict[int, tuple[Array, Array]]) -> None:
-    """Raise an error for a column of continuous numbers, or with too many values."""
+    """Raise for a column of continuous numbers, or with too many values."""
     for j, (values, _) in sorted(categories.items()):
         is_whole = np.isfinite(values).all() and (values == np.rint(values)).all()
         if is_whole and len(values) <= _MOST_LEVELS:
             continue
-        problem = f"has {len(values)} different values" if is_whole else "holds numbers that are not whole"
+        problem = f"has {len(values)} distinct values" if is_whole else "contains non-integer numbers"
         raise DataError(
             f"{source.column(j)} {problem}; ID3Classifier needs discrete values, at most {_MOST_LEVELS} per column: "
             "discretise it with KBinsDiscretizer(encode='ordinal'), or use DecisionTreeClassifier."
@@ -257,7 +257,7 @@ def _check_discrete(source: Source, categories: dict[int, tuple[Array, Array]]) 
 
 
 def _shares_of(bins: BinMap, feature: Array, first: Array, asks_missing: Array, shares: Array, chunk: Chunk) -> Array:
-    """Return the shares of the classes in the nodes that the rows of a chunk end in."""
+    """Return the class proportions in the nodes that the rows of a chunk reach."""
     X = chunk.X
     codes = np.empty(X.shape, np.uint8)
     bins.write(X, codes)

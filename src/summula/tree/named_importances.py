@@ -1,4 +1,4 @@
-"""Importances of columns by name."""
+"""Feature importances by column name."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["NamedImportances", "by_name"]
 
 
 def by_name(model: Any, values: NDArray[np.float64]) -> dict[str, float]:
-    """One value per column of a fitted model by the names of the columns, in decreasing order."""
+    """Return one value per column of a fitted model by column name, in decreasing order."""
     names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
     return {str(names[j]): float(values[j]) for j in np.argsort(-values, kind="stable")}
 
 
 class NamedImportances:
-    """A model of trees with `feature_importances_`."""
+    """Base class of tree models with `feature_importances_`."""
 
     def importances(self) -> dict[str, float]:
         """Return `feature_importances_` by column name, in decreasing order.
@@ -28,7 +28,7 @@ class NamedImportances:
         Returns
         -------
         dict of str to float
-            Shares of all; columns without names are called x0, x1, ...
+            Normalised importances; columns without names are called x0, x1, ...
         """
         check_is_fitted(self)
         values = getattr(self, "feature_importances_", None)

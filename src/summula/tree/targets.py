@@ -1,4 +1,4 @@
-"""Targets of decision trees and forests: one or several, numbers or classes."""
+"""Targets of decision trees and forests: one or several, numeric or with classes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 
 class TreeEstimator(RowwiseEstimator):
-    """Base class of models whose leaves hold values of one or several targets."""
+    """Base class of tree models with one or several targets."""
 
     criterion: str
 
@@ -32,7 +32,7 @@ class TreeEstimator(RowwiseEstimator):
 
     @property
     def _outputs(self) -> Outputs:
-        """The targets of the fitted model."""
+        """Return the targets of the fitted model."""
         return Outputs(self._leaf_values.shape[1])
 
     @property
@@ -89,7 +89,7 @@ class TreeRegressor(TreeEstimator, Regressor):
 
 
 def regression_criterion(given: str) -> str:
-    """Return the criterion of a regression tree: scikit-learn's deprecated "friedman_mse" is "squared_error"."""
+    """Return the criterion of a regression tree, with scikit-learn's deprecated "friedman_mse" replaced."""
     if not (isinstance(given, str) and given == "friedman_mse"):
         return given
     warn(
@@ -101,10 +101,10 @@ def regression_criterion(given: str) -> str:
 
 
 def shares_are_sound(model: TreeClassifier, shares: Array) -> str | None:
-    """Rule of saved models: there is a share of each class, and those of a target add up to 1."""
+    """Check a saved model: there is a proportion of each class, and those of a target sum to 1."""
     outputs = model._outputs
     if shares.shape[1] != outputs.n_values:
         return f"leaves have {shares.shape[1]} values for {outputs.n_values} classes"
     if (shares < 0).any() or not all(np.allclose(part.sum(axis=1), 1.0) for part in outputs.split(shares)):
-        return "the shares of the classes in a node do not add up to 1"
+        return "the class proportions of a node do not sum to 1"
     return None

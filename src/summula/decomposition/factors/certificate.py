@@ -1,7 +1,7 @@
 """Certificate of a factor analysis: its log-likelihood, and the gain of one more EM step.
 
 The likelihood of factor analysis is not concave, so no bound on the distance to its maximum is stated: the certificate
-is of the kind "stationary". At a stationary point an EM step changes nothing, and the likelihood it gains is zero.
+has the kind "stationary". At a stationary point the gain of an EM step is zero.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Array = NDArray[np.float64]
 
 
 def judged(spread: Spread, factors: Factors, lower: float) -> tuple[float, float]:
-    """The negative log-likelihood of rows at loadings and noise variances, and what an EM step gains.
+    """Return the negative log-likelihood at loadings and noise variances, and the gain of an EM step.
 
-    Columns that do not vary have a density too: that of their noise at its mean.
+    Constant columns contribute the density of their noise at its mean.
     """
     deviation = np.sqrt(spread.variance[spread.varies])
     inside = Factors(factors.loadings[:, spread.varies] / deviation, factors.psi[spread.varies] / deviation**2)
@@ -56,13 +56,13 @@ class FactorCertificate(SummedCertificate):
     primal : float
         The negative log-likelihood of the rows.
     gap : float
-        What one more EM step gains; no bound on what a distant point may gain.
+        Gain of one more EM step; not a bound on the suboptimality.
     mean, loadings, psi : ndarray
         The parameters.
     lower : float
-        Smallest noise variance, as a share of the variance of its column.
+        Smallest noise variance, relative to the variance of its column.
     unit : float
-        Rounding of the log-likelihood per row and column.
+        Rounding error of the log-likelihood per row and column.
     scale : float
         Number of values: the weight of the rows times the number of columns.
     """
@@ -77,10 +77,10 @@ class FactorCertificate(SummedCertificate):
     scale: float
 
     def objective(self, run: Run) -> tuple[float, float]:
-        """The negative log-likelihood of the rows of a run, and the gain of an EM step."""
+        """Return the negative log-likelihood of the rows of a run, and the gain of an EM step."""
         return judged(spread_about(run, self.mean), Factors(self.loadings, self.psi), self.lower)
 
     def confirms(self, value: float, gap: float) -> bool:
-        """Whether these are what is stated, up to rounding."""
+        """Return whether these are the stated values, up to rounding."""
         rounding = self.unit * self.scale
         return bool(abs(value - self.primal) <= rounding and gap <= self.gap + rounding)

@@ -4,12 +4,12 @@ With x = mu + L'z + e as in `likelihood.py`, the hidden factors z have, given a 
 
     E[z|x] = B (x - mu),   B = L (L'L + Psi)^-1,            Cov[z|x] = I - B L'                                 (1)
 
-The sums over rows that the M-step needs follow from the covariance matrix S alone,
+The sums over rows needed by the M-step follow from the covariance matrix S,
 
     sum (x - mu) E[z|x]' = n S B',         sum E[z z'|x] = n (I - B L' + B S B') = n C                          (2)
     L' = S B' C^-1,                        psi = diag(S - L'(B S))                                              (3)
 
-so that no step reads the rows. By Woodbury's identity B = M^-1 L Psi^-1 with M = I + L Psi^-1 L', k x k.
+so no step reads the rows. By Woodbury's identity B = M^-1 L Psi^-1 with M = I + L Psi^-1 L', k x k.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class FactorSums:
 
 
 def log_likelihood(spread: Spread, factors: Factors) -> float:
-    """The log-likelihood of all rows, in the units of the standardised columns."""
+    """Return the log-likelihood of all rows, in the units of the standardised columns."""
     return _expect(spread, factors).elbo
 
 
@@ -71,7 +71,7 @@ def _maximize(sums: FactorSums, lower: float) -> Factors:
 
 
 def em_step(spread: Spread, factors: Factors, lower: float) -> Factors:
-    """One step of (1) to (3)."""
+    """Perform one step of (1) to (3)."""
     return _maximize(_expect(spread, factors), lower)
 
 
@@ -80,17 +80,17 @@ class FactorModel(em.Model[Factors, Any]):
 
     def __init__(self, spread: Spread, first: Factors, lower: float) -> None:
         self.spread, self.first, self.lower = spread, first, lower
-        # What standardising took off the log-likelihood of the columns as they were given.
+        # Correction of the log-likelihood for the standardisation of columns.
         self.constant = -spread.weight / 2 * float(np.log(spread.variance[spread.varies]).sum())
 
     def starts(self, run: Run) -> Sequence[Factors]:
-        """One start."""
+        """Return the single start."""
         return [self.first]
 
     def expect(self, run: Run, thetas: Sequence[Factors]) -> Sequence[FactorSums]:
-        """(1) and (2), from the covariance matrix."""
+        """Compute (1) and (2) from the covariance matrix."""
         return [_expect(self.spread, theta) for theta in thetas]
 
     def maximize(self, sums: FactorSums, theta: Factors) -> Factors:
-        """(3)."""
+        """Compute (3)."""
         return _maximize(sums, self.lower)

@@ -2,22 +2,21 @@
 
     x = mu + L'z + e,     z ~ N(0, I_k),   e ~ N(0, Psi),   Psi diagonal,      Sigma = L'L + Psi                 (1)
 
-At given Psi the likelihood is largest for the loadings (theta and u of `spread.py`, kept: m <= k with theta_m > 1)
+For given Psi the likelihood is maximised by the loadings (theta and u of `spread.py`, kept: m <= k with theta_m > 1)
 
     l_m = Psi^1/2 u_m (theta_m - 1)^1/2                                                                         (2)
 
-and what is left depends on x = log psi alone: -2/n times the log-likelihood is
+and the profile likelihood depends on x = log psi only: -2/n times the log-likelihood is
 
     F(x) = d log 2 pi + sum_j x_j + tr S* + sum_kept (log theta_m + 1 - theta_m)                                (3)
     g    = sum_m not kept (1 - theta_m) u_m o u_m                                  (o: entry by entry)           (4)
     H    = (U2 Theta2 U2') o (U2 U2') + sum_(l kept) u_l u_l' o (U2 diag[(1 - theta_m)(theta_l + theta_m)
            / (theta_l - theta_m)] U2')                                             (2: not kept)                 (5)
 
-The first term of (5), positive semidefinite as a product of such matrices, is the Hessian where the model fits; it
-serves where the whole is indefinite. A noise variance may run towards 0 (a Heywood case): psi_j >= lower s_jj keeps the
-problem bounded. For many columns limited-memory BFGS takes the place of Newton's method: then leading eigenvectors
-suffice. References: Jöreskog (1967), Psychometrika 32; Clarke (1970), British J. of Math. and Statistical Psychology
-23.
+The first term of (5), positive semidefinite as a product of such matrices, is the Hessian if the model is exact; it is
+used if the sum is indefinite. A noise variance may tend to 0 (a Heywood case): psi_j >= lower s_jj keeps the problem
+bounded. For many columns limited-memory BFGS replaces Newton's method, which needs leading eigenvectors only.
+References: Jöreskog (1967), Psychometrika 32; Clarke (1970), British J. of Math. and Statistical Psychology 23.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ __all__ = ["FactorFit", "loadings_at", "maximize", "start", "value_and_slope"]
 
 Array = NDArray[np.float64]
 
-NEWTON_COLUMNS = 400  # with more, (5) costs more than it saves
-_POLISH = 1e-4  # share of the tolerance that Newton's method goes on to: its last step is cheap
-_REPEATS = 3  # consecutive steps without progress, after which the remaining decrease is rounding
-_ROUNDING = 1e-13  # of (3)
-_NOTHING = 1e-10  # remaining decrease of (3) then
-_SINKING = 1e-3  # share of the variance below which noise that wants to be smaller may be on its way to 0
-_HALF = 0.5  # share of the variance that is noise where nothing is known
+NEWTON_COLUMNS = 400  # number of columns above which (5) is too expensive
+_POLISH = 1e-4  # fraction of the tolerance at which Newton's method stops: its last step is cheap
+_REPEATS = 3  # number of consecutive steps without progress after which the remaining decrease is rounding
+_ROUNDING = 1e-13  # rounding error of (3)
+_NOTHING = 1e-10  # remaining decrease of (3) in that case
+_SINKING = 1e-3  # relative noise variance below which a decreasing one may tend to 0
+_HALF = 0.5  # default relative noise variance
 
 
 # Called with noise variances and the log-likelihoods so far; True stops.
@@ -50,9 +49,9 @@ OnStep = Callable[[Array, tuple[float, ...]], bool]
 
 
 class FactorFit(NamedTuple):
-    """Noise variances of standardised columns, their loadings as rows, and how they were found.
+    """Noise variances of standardised columns, their loadings as rows, and solver statistics.
 
-    `trace` has the log-likelihood, of the columns as they were given, after every step.
+    `trace` contains the log-likelihood of the original columns after every step.
     """
 
     psi: Array
@@ -63,7 +62,7 @@ class FactorFit(NamedTuple):
 
 
 def start(spread: Spread, k: int) -> Array:
-    """Starting values: (1 - k/2d) / (S^-1)_jj (Jöreskog), or half of the variance where S has no inverse."""
+    """Return starting values: (1 - k/2d) / (S^-1)_jj (Jöreskog), or half of the variance if S is singular."""
     d = spread.size
     if spread.matrix is not None:
         try:
@@ -80,7 +79,7 @@ def _kept(eigen: Eigen, k: int) -> int:
 
 
 def value_and_slope(eigen: Eigen, x: Array, k: int) -> tuple[float, Array]:
-    """(3) without its constant, and (4), from the leading eigenvectors: tr S* = sum_j 1/psi_j."""
+    """Return (3) without its constant, and (4), from the leading eigenvectors; tr S* = sum_j 1/psi_j."""
     kept = _kept(eigen, k)
     theta, U = eigen.values[:kept], eigen.vectors[:, :kept]
     diagonal = np.exp(-x)
@@ -89,7 +88,7 @@ def value_and_slope(eigen: Eigen, x: Array, k: int) -> tuple[float, Array]:
 
 
 def _hessian(eigen: Eigen, k: int) -> Array:
-    """(5), or its first term where the whole is not positive definite."""
+    """Return (5), or its first term if the sum is not positive definite."""
     kept = _kept(eigen, k)
     theta, rest = eigen.values[:kept], eigen.values[kept:]
     U, V = eigen.vectors[:, :kept], eigen.vectors[:, kept:]
@@ -108,7 +107,7 @@ def _hessian(eigen: Eigen, k: int) -> Array:
 
 
 def loadings_at(spread: Spread, psi: Array, k: int) -> Array:
-    """Equation (2), as rows; those of factors that are not kept are zero."""
+    """Return (2) as rows; zero for factors that are not kept."""
     eigen = spread.eigen(psi, k)
     length = np.sqrt(np.maximum(eigen.values[:k] - 1, 0.0))
     found = np.zeros((k, spread.size))
@@ -127,11 +126,11 @@ def maximize(
     k : int
         Number of factors.
     psi : ndarray of shape (d,)
-        Noise variances of standardised columns to start from.
+        Initial noise variances of standardised columns.
     lower : float
         Smallest noise variance.
     tol : float
-        The log-likelihood that may be left to gain.
+        Tolerance for the remaining increase of the log-likelihood.
     max_iter : int
     on_step : callable
         Called at every step with the noise variances and the log-likelihoods so far; True stops.
@@ -158,9 +157,9 @@ Step = Callable[[Array, list[float]], bool]
 
 
 class _Search:
-    """Newton's method on (3): the values it passes, and noise variances that sink towards 0.
+    """State of Newton's method on (3): values so far, and noise variances that tend to 0.
 
-    In logarithms these take a step of about -1 each time; they are put at their bound at once, if that is better.
+    The logarithms of these change by about -1 per step; they are moved to their bound at once, if that is better.
     """
 
     def __init__(self, spread: Spread, k: int, tol: float, on_step: Step) -> None:
@@ -170,19 +169,19 @@ class _Search:
         self.base, self.least, self.repeats, self.stopped = 0.0, np.inf, 0, False
 
     def evaluate(self, x: Array, order: int) -> Local:
-        """(3), from that of the start and d on, since values are compared relative to their size; (4) and (5)."""
+        """Evaluate (3), shifted since values are compared relative to their size, with (4) and (5)."""
         eigen = self.spread.eigen(np.exp(x), None)
         value, slope = value_and_slope(eigen, x, self.k)
         return Local(value - self.base + len(x), slope, _hessian(eigen, self.k) if order == 2 else None)
 
     def note(self, here: Local) -> None:
-        """Keep a value, if it is lower than the last by more than rounding."""
+        """Record a value if it is lower than the last by more than rounding."""
         value = here.value + self.base - len(here.gradient)
         if not self.values or value < self.values[-1] - _ROUNDING * (len(here.gradient) + abs(value)):
             self.values.append(value)
 
     def step(self, x: Array, here: Local, decrement: float) -> bool:
-        """Whether to stop: little is left to gain, or only rounding, or a noise variance sinks."""
+        """Return whether to stop: the remaining decrease is small, or rounding, or a noise variance tends to 0."""
         self.note(here)
         self.repeats = self.repeats + 1 if decrement > self.least / 4 else 0
         self.least = min(self.least, decrement)
@@ -192,12 +191,12 @@ class _Search:
         return self.stopped or is_done or at_rounding or bool(self.sinking(x, here.gradient).any())
 
     def sinking(self, x: Array, slope: Array) -> NDArray[np.bool_]:
-        """Noise variances that are small, want to be smaller, and were not yet put at their bound."""
+        """Return the noise variances that are small and decreasing, and were not yet moved to their bound."""
         return np.asarray((x < np.log(_SINKING)) & (slope > 0) & ~self.tried)
 
 
 def _newton(spread: Spread, k: int, x: Array, lower: float, tol: float, max_iter: int, on_step: Step) -> Found:
-    """Newton's method within the bounds."""
+    """Minimise by Newton's method within the bounds."""
     search = _Search(spread, k, tol, on_step)
     search.base = search.evaluate(x, 1).value - len(x)
     low, high, steps = np.full(len(x), np.log(lower)), np.full(len(x), np.inf), 0
@@ -226,7 +225,7 @@ def _newton(spread: Spread, k: int, x: Array, lower: float, tol: float, max_iter
 
 
 def _lbfgs(spread: Spread, k: int, x: Array, lower: float, tol: float, max_iter: int, on_step: Step) -> Found:
-    """Limited-memory BFGS within the bounds, until a step gains less than the tolerance."""
+    """Minimise by limited-memory BFGS within the bounds, until a step gains less than the tolerance."""
     values: list[float] = []
 
     def evaluate(x: Array) -> tuple[float, Array]:

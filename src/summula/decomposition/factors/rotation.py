@@ -1,6 +1,6 @@
 """Orthogonal rotations of loadings to simple structure (orthomax): each column should load on few factors.
 
-Over rotations T of the loadings L, shape (d, k), B = L T makes large
+Over rotations T of the loadings L, shape (d, k), B = L T maximises
 
     quartimax   sum_jm B_jm^4                                                                                  (1)
     varimax     sum_m [sum_j B_jm^4 - (sum_j B_jm^2)^2 / d]                                                     (2)
@@ -23,7 +23,7 @@ _MAX_STEPS = 100
 
 
 def rotated(loadings: Array, method: str, tol: float = _TOL) -> Array:
-    """The loadings, shape (k, d), rotated by varimax or quartimax."""
+    """Return the loadings, shape (k, d), rotated by varimax or quartimax."""
     L = loadings.T
     T, before = np.eye(L.shape[1]), 0.0
     for _ in range(_MAX_STEPS):

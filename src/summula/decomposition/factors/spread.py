@@ -26,21 +26,21 @@ Array = NDArray[np.float64]
 
 
 class Eigen(NamedTuple):
-    """Eigenvalues theta, descending, and eigenvectors u as columns: all of them, or the leading ones."""
+    """Eigenvalues theta, descending, and eigenvectors u as columns: all, or the leading ones."""
 
     values: Array
     vectors: Array
 
 
 class Spread(NamedTuple):
-    """The covariance matrix of standardised columns, as a matrix or by rows A, and what was divided out.
+    """The covariance matrix of standardised columns, as a matrix or by rows A, and their scales.
 
     Attributes
     ----------
     matrix : ndarray of shape (d, d), or None
     rows : ndarray of shape (n, d), or None
     variance : ndarray of shape (d,)
-        Variances of the columns; those of constant columns are left out of `matrix` and `rows`.
+        Variances of the columns; constant columns are excluded from `matrix` and `rows`.
     varies : ndarray of bool of shape (d,)
         The columns that are not constant.
     weight : float
@@ -55,11 +55,11 @@ class Spread(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number of columns that vary."""
+        """Number of non-constant columns."""
         return int(self.varies.sum()) if self.matrix is None else len(self.matrix)
 
     def eigen(self, psi: Array, wanted: int | None) -> Eigen:
-        """Equation (1): the leading eigenvectors, or all."""
+        """Return the leading eigenvectors (1), or all."""
         root = np.sqrt(psi)
         with solving(self.size):
             if self.matrix is None:
@@ -77,7 +77,7 @@ class Spread(NamedTuple):
         return Eigen(values, vectors) if wanted is None else Eigen(values[:wanted], vectors[:, :wanted])
 
     def times(self, B: Array) -> Array:
-        """S B."""
+        """Return S B."""
         if self.matrix is not None:
             return np.asarray(self.matrix @ B)
         assert self.rows is not None
@@ -92,7 +92,7 @@ def _of_rows(A: Array, wanted: int) -> Eigen:
 
 
 def of_matrix(S: Array, weight: float, nothing: Array) -> Spread:
-    """The spread of a covariance matrix; variances of at most `nothing` are those of constant columns."""
+    """Return the spread of a covariance matrix; variances of at most `nothing` count as zero."""
     variance = np.maximum(np.diag(S), 0.0)
     varies = variance > nothing
     root = np.sqrt(variance[varies])
@@ -100,7 +100,7 @@ def of_matrix(S: Array, weight: float, nothing: Array) -> Spread:
 
 
 def of_rows(A: Array, weight: float, nothing: Array) -> Spread:
-    """The spread of centred rows A, multiplied by the roots of their weights."""
+    """Return the spread of centred rows A, multiplied by the roots of their weights."""
     variance = np.square(A).sum(axis=0) / weight
     varies = variance > nothing
     return Spread(None, aligned(A[:, varies] / np.sqrt(weight * variance[varies])), variance, varies, weight)

@@ -1,4 +1,4 @@
-"""The covariance matrix that factor analysis starts from, summed over rows."""
+"""The covariance matrix for factor analysis, summed over rows."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ __all__ = ["Data", "read", "spread_about", "spread_of"]
 
 Array = NDArray[np.float64]
 
-KEPT_COLUMNS = 512  # up to which the covariance matrix is formed also where there are fewer rows
+KEPT_COLUMNS = 512  # number of columns up to which the covariance matrix is formed even for fewer rows
 _MOST_COLUMNS = 16_384
 
 
 @dataclass(frozen=True)
 class Data:
-    """Mean and spread of the rows of a run, and the sums they came from, where these were formed.
+    """Mean and spread of the rows of a run, and their sums, if formed.
 
-    `about` is the spread about the mean as it is rounded, the one that is part of the model.
+    `about` is the spread about the rounded mean, which is the one stored in the model.
     """
 
     mean: Array
@@ -39,7 +39,7 @@ class Data:
 
 
 def read(run: Run) -> Data:
-    """One pass: products of columns, or the rows themselves where there are fewer of them than of many columns."""
+    """Compute in one pass products of columns, or gather the rows if there are fewer rows than columns."""
     n, d = run.source.n_rows, run.source.n_features
     unit = float(np.finfo(run.source.dtype).eps)
     if d <= KEPT_COLUMNS or n > d:
@@ -58,7 +58,7 @@ def read(run: Run) -> Data:
 
 
 def spread_of(gram: Gram, unit: float) -> Data:
-    """Mean and spread of the rows in the sums."""
+    """Return mean and spread from the sums."""
     mean, W = gram.mean, gram.weight
     spread, about = (
         of_matrix(products / W, W, _nothing(mean, unit)) for products in (gram.centred(), gram.recentre(mean).products)
@@ -67,12 +67,12 @@ def spread_of(gram: Gram, unit: float) -> Data:
 
 
 def _nothing(mean: Array, unit: float) -> Array:
-    """Variances that are no more than the rounding of the values."""
+    """Return a bound on variances that are due to rounding of the values."""
     return np.square(4 * unit * np.abs(mean))
 
 
 def spread_about(run: Run, mean: Array) -> Spread:
-    """The spread of the rows of a run about a given mean."""
+    """Return the spread of the rows of a run about a given mean."""
     n, d = run.source.n_rows, run.source.n_features
     unit = float(np.finfo(run.source.dtype).eps)
     if d <= KEPT_COLUMNS or n > d:

@@ -1,13 +1,13 @@
-"""The problem of principal axes, and its answer: shared by every way of solving it.
+"""The problem of principal axes and its solution, shared by all solvers.
 
 Rows x with weights w become a = D^-1 (x - m), with m the mean (0 without centring) and D the diagonal of the standard
 deviations (the identity without scaling). With the scatter matrix and an orthonormal basis V of r rows,
 
     S = sum w a a',            distortion(V) = sum w ||a - V'V a||^2 = tr S - tr V S V'                         (1)
 
-is least, and the variance tr V S V' that is kept largest, when the rows of V are the leading eigenvectors of S:
+is minimised, and the explained variance tr V S V' maximised, if the rows of V are the leading eigenvectors of S:
 
-    S v_j = s_j v_j,  s_1 >= s_2 >= ...,      least distortion = s_(r+1) + ... + s_d = W (l_(r+1) + ... + l_d)  (2)
+    S v_j = s_j v_j,  s_1 >= s_2 >= ...,      min distortion = s_(r+1) + ... + s_d = W (l_(r+1) + ... + l_d)    (2)
 
 with l_j = s_j / W the eigenvalues of the covariance matrix with divisor W, the sum of the weights.
 """
@@ -24,13 +24,13 @@ __all__ = ["Axes", "Problem", "column_scale", "frobenius_norm", "oriented", "rou
 
 Array = NDArray[np.float64]
 
-_TIE = 1e-8  # entries this near to the largest count as equally large
+_TIE = 1e-8  # entries this close to the largest count as equal to it
 
 
 def frobenius_norm(A: Array) -> float:
-    """Return the root of the sum of squares, which may overflow where the root does not.
+    """Return the root of the sum of squares, also if the squares overflow.
 
-    The scale is a power of two: where nothing overflows, the result has the same bits without it.
+    The scale is a power of two: if nothing overflows, the result has the same bits without it.
     """
     largest = float(np.abs(A).max(initial=0.0))
     unit = 2.0 ** int(np.frexp(largest)[1] - 1) if 0.0 < largest < np.inf else 1.0
@@ -65,13 +65,13 @@ class Axes:
     solver : str
         How they were computed.
     following : float
-        The largest eigenvalue of S without these axes; an estimate where `solver` is "krylov".
+        The largest eigenvalue of S without these axes; an estimate if `solver` is "krylov".
     residual : float
         Frobenius norm of S V' - V' (V S V').
     n_iter : int
         Passes of an iterative solver; 1 for others.
     drift : ndarray of shape (n_features,), optional
-        The mean of the rows less m, its rounding. S is about the mean where this is given, about m where it is None.
+        The mean of the rows minus m, its rounding error. S is about the mean if this is given, about m if it is None.
     """
 
     mean: Array
@@ -95,26 +95,26 @@ class Axes:
         return self.weight * float(np.square(a - (self.vectors @ a) @ self.vectors).sum())
 
     def distortion(self, kept: int) -> float:
-        """Distortion when only some axes are kept: the sum of the other eigenvalues."""
+        """Return the distortion if only some axes are kept: the sum of the other eigenvalues."""
         if len(self.values) >= min(self.count, len(self.mean)):
             return float(self.values[kept:].sum())
         return max(self.total - float(self.values[:kept].sum()), 0.0)
 
 
 def rounded_mean(origin: Array, total: Array) -> tuple[Array, Array]:
-    """The sum of an origin and a small distance from it, and how far it was rounded."""
+    """Return the sum of an origin and a small offset, and its rounding error."""
     mean = origin + total
     return mean, (origin - mean) + total
 
 
 def shortened(axes: Axes, kept: int) -> Axes:
-    """Only the leading axes of some. The residual of all of them bounds that of these."""
+    """Return the leading axes only. Their residual is bounded by that of all axes."""
     following = float(axes.values[kept]) if kept < len(axes.values) else 0.0
     return replace(axes, vectors=axes.vectors[:kept], following=following)
 
 
 def oriented(vectors: Array) -> Array:
-    """Rows whose largest entry is positive, as scikit-learn's `svd_flip` has them; of several the first decides."""
+    """Return rows with signs such that the largest entry (the first in case of ties) is positive, as in `svd_flip`."""
     if not vectors.size:
         return vectors
     size = np.abs(vectors)
@@ -124,9 +124,9 @@ def oriented(vectors: Array) -> Array:
 
 
 def column_scale(problem: Problem, variance: Array, mean: Array, unit: float) -> Array:
-    """The diagonal of D: standard deviations about m, and 1 for constant columns or without scaling.
+    """Return the diagonal of D: standard deviations about m, and 1 for constant columns or without scaling.
 
-    `unit` is the rounding of the values: a spread below it is no spread.
+    `unit` is the rounding error of the values: smaller deviations count as zero.
     """
     if not problem.scale:
         return np.ones(len(variance))

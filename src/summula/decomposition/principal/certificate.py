@@ -1,8 +1,8 @@
-"""Certificate of principal axes: the residual of the subspace they span, and the gap to the next eigenvalue.
+"""Certificate of principal axes: the residual of their span, and the gap to the next eigenvalue.
 
 Let V, r rows, be orthonormal, T = V S V', R = S V' - V'T, and let mu bound the eigenvalues of S outside of the span of
-V. Any other r-dimensional space is turned from that of V by angles f_1, ..., f_r in planes spanned by unit vectors p_j
-outside and q_j inside. What it captures beyond tr T is at most
+V. Any other r-dimensional space is rotated from that of V by angles f_1, ..., f_r in planes spanned by unit vectors p_j
+outside and q_j inside. It captures beyond tr T at most
 
     sum_j [2 sin f_j cos f_j |p_j'R q_j| - sin^2 f_j (t - mu)],         t the smallest eigenvalue of T           (1)
 
@@ -11,7 +11,7 @@ whose maximum over the angles is, with delta = t - mu (which may be negative) an
     gap = r [sqrt(rho^2 + delta^2 / 4) - delta / 2],         rho = |R| / sqrt(r)                                (2)
 
 since the terms of (1) are concave in the squares of |p_j'R q_j|, which sum to at most |R|^2. The distortion of V
-exceeds the least one by no more than (2), about |R|^2 / delta where that is small.
+exceeds the minimum by at most (2), about |R|^2 / delta if that is small.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ __all__ = ["SubspaceCertificate", "subspace_gap"]
 
 Array = NDArray[np.float64]
 
-MOST_COLUMNS = 2_048  # with more, the matrix S is not formed
-_UNIT = {"float64": 1e-11, "float32": 1e-4}  # rounding of the trace of S, by how products are computed
+MOST_COLUMNS = 2_048  # number of columns above which the matrix S is not formed
+_UNIT = {"float64": 1e-11, "float32": 1e-4}  # rounding error of the trace of S, by the precision of products
 
 
 def subspace_gap(residual: float, least: float, following: float, r: int) -> float:
-    """Equation (2)."""
+    """Return the gap (2)."""
     if r == 0:
         return 0.0
     delta, rho = least - following, residual / np.sqrt(r)
@@ -58,27 +58,27 @@ def subspace_gap(residual: float, least: float, following: float, r: int) -> flo
 )
 @dataclass(frozen=True)
 class SubspaceCertificate(SummedCertificate):
-    """The distortion of principal axes, and how far it can be from the least.
+    """The distortion of principal axes, and a bound on its suboptimality.
 
     Attributes
     ----------
     kind : {"exact", "local"}
-        "exact": all eigenvalues are known, and (2) bounds the distance to the least distortion of any subspace.
+        "exact": all eigenvalues are known, and (2) bounds the distance to the minimum distortion of any subspace.
         "local": the next eigenvalue is the estimate of a Krylov method, and (2) holds if no larger one was missed.
     primal, gap : float
         The distortion, and (2).
     mean, divisor : ndarray of shape (n_features,)
-        What rows are shifted and divided by.
+        Shift and divisor of the rows.
     vectors : ndarray of shape (n_components, n_features)
         The axes V.
     following : float
-        The next eigenvalue mu of S, as far as it is known.
+        The next eigenvalue mu of S, known or estimated.
     center : bool
-        Whether the mean was free to be chosen, or is 0.
+        Whether the mean was estimated, or is 0.
     unit : float
-        Rounding of the distortion, as a share of all variation.
+        Rounding error of the distortion, relative to the total variation.
     scale : float
-        All variation, tr S: what the distortion is a part of.
+        The total variation, tr S.
     """
 
     _supervised: ClassVar[bool | None] = False
@@ -93,7 +93,7 @@ class SubspaceCertificate(SummedCertificate):
 
     @classmethod
     def of(cls, axes: Axes, center: bool, dtype: str) -> Self:
-        """The certificate of axes as they were found."""
+        """Return the certificate of computed axes."""
         r = len(axes.vectors)
         off = axes.of_rounding()
         primal = axes.distortion(r) + off
@@ -105,12 +105,12 @@ class SubspaceCertificate(SummedCertificate):
         return cls(kind, primal, gap, axes.mean, axes.scale, V, axes.following, center, _UNIT[dtype], axes.total)
 
     def objective(self, run: Run) -> tuple[float, float]:
-        """Distortion and gap on the rows of a run: from S, or from one product with it where S is too large."""
+        """Return distortion and gap on the rows of a run: from S, or from one product with it if S is too large."""
         formed = self.kind == "exact" and run.source.n_features <= MOST_COLUMNS
         return self._from_sums(run) if formed else self._from_products(run)
 
     def confirms(self, value: float, gap: float) -> bool:
-        """Whether these are what is stated, up to rounding of the whole variation."""
+        """Return whether these are the stated values, up to rounding relative to the total variation."""
         rounding = self.unit * self.scale
         return bool(abs(value - self.primal) <= rounding and gap <= self.gap + rounding)
 
@@ -123,7 +123,7 @@ class SubspaceCertificate(SummedCertificate):
         )
 
     def _from_sums(self, run: Run) -> tuple[float, float]:
-        """Distortion and gap from S, with the eigenvalues outside of the span of V."""
+        """Return distortion and gap from S, with the eigenvalues outside of the span of V."""
         V, D = self.vectors, self.divisor
         gram = run.sum(Gram, self.mean, "products")
         S = gram.products / D / D[:, None]
@@ -140,7 +140,7 @@ class SubspaceCertificate(SummedCertificate):
         return max(value, 0.0), gap
 
     def _from_products(self, run: Run) -> tuple[float, float]:
-        """The same from one product S V', with the next eigenvalue as stated."""
+        """Return the same from one product S V', with the stated next eigenvalue."""
         V = self.vectors
         moments = run.sum(Moments, self.mean, "means")
         total = float((moments.square / self.divisor**2).sum())

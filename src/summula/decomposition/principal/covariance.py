@@ -1,11 +1,11 @@
-"""Principal axes from the sums of products of columns: one pass, d x d numbers, however many rows.
+"""Principal axes from the sums of products of columns: one pass, and d x d numbers for any number of rows.
 
 The scatter matrix of `axes.py` is that of the sums about an origin o near the mean, re-centred (G, s, W of `Gram`):
 
     S = D^-1 (G - s s' / W) D^-1                                                                                (1)
 
-Its eigenvalues have absolute errors of a few roundings of the largest one. Where one that is wanted is so small that
-this shows, rows are read again and factored (`gathered.py`): that never squares the condition number.
+Its eigenvalues have absolute errors of a few roundings of the largest one. If a requested one is too small for this,
+rows are read again and factored (`gathered.py`), which does not square the condition number.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ __all__ = ["from_gram", "leading_eigenvectors", "scatter"]
 
 Array = NDArray[np.float64]
 
-_SMALL = 64  # columns up to which all eigenvectors are computed: some take as long
+_SMALL = 64  # number of columns up to which all eigenvectors are computed, since some would take as long
 _FEW = 4  # only some eigenvectors are computed if at most one in this many is requested
 
 
 def scatter(gram: Gram, problem: Problem) -> Array:
-    """The products about the mean, or about 0."""
+    """Return the products about the mean, or about 0."""
     return gram.centred() if problem.center else gram.recentre(np.zeros(len(gram.origin))).products
 
 
 def from_gram(gram: Gram, problem: Problem, wanted: int | None, unit: float) -> Axes:
-    """The axes of the rows in the sums; `wanted` of them, or all."""
+    """Return the axes from the sums; `wanted` of them, or all."""
     raw = scatter(gram, problem)
     mean, drift = np.zeros(len(raw)), None
     if problem.center:
@@ -51,7 +51,7 @@ def from_gram(gram: Gram, problem: Problem, wanted: int | None, unit: float) -> 
 
 
 def leading_eigenvectors(S: Array, wanted: int | None) -> tuple[Array, Array]:
-    """The largest eigenvalues, descending, and their eigenvectors as rows."""
+    """Return the largest eigenvalues, descending, and their eigenvectors as rows."""
     d = len(S)
     if wanted is None or d <= _SMALL or wanted > d // _FEW:
         values, vectors = np.linalg.eigh(S)

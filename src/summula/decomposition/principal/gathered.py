@@ -1,12 +1,12 @@
-"""Principal axes from the rows themselves: where there are more columns than rows, and where digits are short.
+"""Principal axes from the rows themselves, for more columns than rows, and for ill-conditioned columns.
 
 More columns than rows: all rows a of `axes.py` are gathered into A, shape (n, d). The eigenvectors of A A', n x n, give
 those of S = A'A, d x d,
 
     A A' u = s u    =>    S v = s v    for    v = A'u / sqrt(s)                                                (1)
 
-Ill-conditioned columns: the singular values of A are the square roots of the eigenvalues of S, and have half as many
-wrong digits when they are computed without squaring. With at least as many rows as columns A is first reduced, chunk by
+Ill-conditioned columns: the singular values of A are the square roots of the eigenvalues of S, and lose half as many
+digits if they are computed without squaring. With at least as many rows as columns A is first reduced, chunk by
 chunk, to a triangle R with R'R = A'A (`TriangularFactor`), which has the same singular values and right vectors.
 """
 
@@ -29,12 +29,12 @@ __all__ = ["from_factor", "from_rows", "gather"]
 
 Array = NDArray[np.float64]
 
-_SMALL = 10_000_000  # n^2 d up to which a singular value decomposition takes no time worth saving
-_SQUARED = float(np.sqrt(np.finfo(np.float64).eps))  # share of the largest eigenvalue below which (1) loses digits
+_SMALL = 10_000_000  # n^2 d up to which the time of a singular value decomposition is negligible
+_SQUARED = float(np.sqrt(np.finfo(np.float64).eps))  # relative size of an eigenvalue below which (1) loses digits
 
 
 def gather(run: Run, origin: Array) -> tuple[Array, Array]:
-    """All rows with a positive weight, less an origin, as one block, and their weights."""
+    """Return all rows with a positive weight, minus an origin, as one block, and their weights."""
     blocks, weights = [], []
     for found in run.each(functools.partial(_rows_of_part, origin), "rows"):
         for block, weight in found:
@@ -58,7 +58,7 @@ def _rows_of_part(origin: Array, part: Part) -> list[tuple[Array, Array]]:
 
 
 def from_rows(rows: Array, weight: Array, origin: Array, problem: Problem, wanted: int | None, unit: float) -> Axes:
-    """The axes of gathered rows (about an origin) by (1), or by singular values where (1) loses digits."""
+    """Return the axes of gathered rows (about an origin) by (1), or by singular values if (1) loses digits."""
     n, d = rows.shape
     W = float(weight.sum())
     drift = product(rows.T, weight[:, None])[:, 0] / W if problem.center else -origin
@@ -77,7 +77,7 @@ def from_rows(rows: Array, weight: Array, origin: Array, problem: Problem, wante
 
 
 def _by_products(A: Array, wanted: int) -> tuple[Array, Array] | None:
-    """Equation (1); None where an eigenvalue that is wanted is too small for it."""
+    """Return the axes by (1); None if a requested eigenvalue is too small for it."""
     values, U = np.linalg.eigh(product(A, aligned(A.T)))
     values, U = values[::-1], U[:, ::-1]
     if values[wanted - 1] <= _SQUARED * values[0]:
@@ -93,7 +93,7 @@ def _by_singular_values(A: Array) -> tuple[Array, Array]:
 
 
 def from_factor(run: Run, problem: Problem, near: Axes, wanted: int | None) -> Axes:
-    """The axes by singular values of the triangular factor, about the mean of axes `near` these, in their scale."""
+    """Return the axes by singular values of the triangular factor, with mean and scale of the axes `near`."""
     factor = run.sum(TriangularFactor, (near.mean, problem.center), "triangular factor")
     first, d = int(problem.center), len(near.mean)
     with solving(d):
@@ -106,7 +106,7 @@ def from_factor(run: Run, problem: Problem, near: Axes, wanted: int | None) -> A
 
 
 def _finish(axes: Axes, kept: int, A: Array) -> Axes:
-    """Keep some axes of the rows A, and say how far S maps them out of their span."""
+    """Return the leading axes of the rows A, with the residual of S on their span."""
     V = oriented(axes.vectors[:kept])
     image = product(A.T, product(A, aligned(V.T))).T
     residual = frobenius_norm(image - (image @ V.T) @ V)

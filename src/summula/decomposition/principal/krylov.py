@@ -1,16 +1,17 @@
-"""Leading principal axes of many columns: a block Krylov method whose only use of the rows is a sum.
+"""Leading principal axes of many columns by a block Krylov method, which uses the rows only in sums.
 
-Nothing of size d x d is formed. One pass over the rows multiplies the scatter matrix by a block B of b columns,
+No d x d matrix is formed. One pass over the rows multiplies the scatter matrix by a block B of b columns,
 
     S B = D^-1 (X'W X - W m m') D^-1 B     (sparse rows: centred implicitly),     sum w a (a'B)    (dense rows)  (1)
 
-From a random block, each pass widens an orthonormal basis Q by the residuals of the current approximations (Ritz pairs)
+From a random block, each pass extends an orthonormal basis Q by the residuals of the current approximations (Ritz
+pairs)
 
     Q'S Q y = t y,      u = Q y,      r = S u - t u                                                             (2)
 
-until ||r_j|| <= tol t_j for every wanted pair. The basis then spans the block Krylov space of the start; when it grows
-too wide it is replaced by its best directions (a thick restart). Residuals that are small enough are not pursued
-further, so passes get cheaper. References: Golub and Van Loan, Matrix Computations, section 10.3; Musco and Musco
+until ||r_j|| <= tol t_j for every requested pair. The basis then spans the block Krylov space of the start; if it
+becomes too large it is replaced by its best directions (a thick restart). Converged pairs are not refined further, so
+passes become cheaper. References: Golub and Van Loan, Matrix Computations, section 10.3; Musco and Musco
 (2015), Randomized block Krylov methods for stronger and faster approximate singular value decomposition.
 """
 
@@ -39,17 +40,19 @@ __all__ = ["KrylovOptions", "Units", "leading_axes", "scatter_product", "widen_c
 
 Array = NDArray[np.float64]
 
-_BLOCKS = 8  # blocks that the basis holds before a restart,
+_BLOCKS = 8  # number of blocks of the basis before a restart,
 _KEPT = 2  # and after it
-_BASIS_VALUES = 2**25  # values of the basis, which may have fewer blocks for very many columns
-_PER_COLUMN = 32  # stored values per column and chunk of sparse rows: what makes a result of d x b worth adding
-_ROUNDING = 1e-14  # share of the largest eigenvalue below which a residual is rounding
-_INDEPENDENT = 1e-12  # share of the largest eigenvalue of products of directions above which they are independent
-_RANK = 1e-10  # share of a direction, outside of the basis, below which it is not new
+_BASIS_VALUES = 2**25  # maximum number of values of the basis, which has fewer blocks for very many columns
+_PER_COLUMN = (
+    32  # minimum number of stored values per column and chunk of sparse rows, so that adding d x b results is cheap
+)
+_ROUNDING = 1e-14  # residual, relative to the largest eigenvalue, below which it is rounding
+_INDEPENDENT = 1e-12  # eigenvalue of products of directions, relative to the largest, above which they are independent
+_RANK = 1e-10  # relative size of the component of a direction outside of the basis below which it is not new
 
 
 class Units(NamedTuple):
-    """Shift and scale of rows: a = (x - mean) / scale; sparse rows are held about `origin`."""
+    """Shift and scale of rows: a = (x - mean) / scale; sparse rows are stored about `origin`."""
 
     mean: Array
     scale: Array
@@ -72,7 +75,7 @@ def _scatter_of_rows(units: Units, B: Array, chunk: Chunk) -> Array:
 
 
 def scatter_product(run: Run, units: Units, B: Array) -> tuple[Array, int]:
-    """S B by one pass, equation (1), and the number of rows with a positive weight."""
+    """Compute S B in one pass by (1), and the number of rows with a positive weight."""
     d, width = B.shape
     inside = empty_block(d, _full_vectors(width) if run.source.is_sparse else width)
     inside[:, :width], inside[:, width:] = B / units.scale[:, None], 0.0
@@ -94,14 +97,14 @@ def _pursued(run: Run, count: int) -> int:
 
 
 def _full_vectors(width: int) -> int:
-    """The width that the kernel for sparse rows takes: a multiple of the length of vectors."""
+    """Return the block width for the sparse kernel, a multiple of the vector length."""
     from summula.decomposition.principal.krylov_kernels import LANES
 
     return -(-width // LANES) * LANES
 
 
 class KrylovOptions(NamedTuple):
-    """Columns of a block beyond those wanted, seed of the first block, when to stop."""
+    """Oversampling, seed of the first block, and stopping criteria."""
 
     oversamples: int
     seed: int
@@ -110,7 +113,7 @@ class KrylovOptions(NamedTuple):
 
 
 def widen_chunks(run: Run) -> None:
-    """Read sparse rows in chunks so large that adding d x b results costs little beside computing them."""
+    """Read sparse rows in chunks so large that adding d x b results is cheap relative to computing them."""
     width = max(run.source.width, 1.0)
     if run.source.is_sparse and run.engine.chunk_rows is None:
         wanted = _PER_COLUMN * run.source.n_features / width
@@ -128,10 +131,10 @@ class RitzPairs(NamedTuple):
 
 
 def _orthonormal(rows: Array) -> Array:
-    """Orthonormal rows that span the given ones; fewer where these are dependent.
+    """Return orthonormal rows that span the given ones; fewer if these are dependent.
 
-    By the Cholesky factor of their products, which is as good as a QR factorisation for rows that are not nearly
-    dependent if it is done twice, and takes a tenth of the time.
+    Uses the Cholesky factor of their products, applied twice, which is as accurate as a QR factorisation for rows that
+    are not nearly dependent, and takes a tenth of the time.
     """
     G = rows @ rows.T
     if len(G) and np.linalg.eigvalsh(G)[0] > _INDEPENDENT * G.max():
@@ -141,23 +144,23 @@ def _orthonormal(rows: Array) -> Array:
 
 
 class _Basis:
-    """An orthonormal basis Q and its image S Q, with directions as rows, in memory for `most` of them, and Q S Q'."""
+    """An orthonormal basis Q of up to `most` directions (as rows), its image S Q, and Q S Q'."""
 
     def __init__(self, most: int, d: int) -> None:
         self._Q, self._image, self.T, self.size = np.empty((most, d)), np.empty((most, d)), np.empty((0, 0)), 0
 
     @property
     def Q(self) -> Array:
-        """The directions."""
+        """Return the directions."""
         return self._Q[: self.size]
 
     @property
     def image(self) -> Array:
-        """Their images."""
+        """Return their images."""
         return self._image[: self.size]
 
     def new_directions(self, R: Array) -> Array:
-        """Orthonormal columns that span what the rows R add to the basis."""
+        """Return orthonormal columns that span the components of the rows R outside of the basis."""
         lengths = np.linalg.norm(R, axis=1)
         rows = R[lengths > 0] / lengths[lengths > 0, None]
         for _ in range(2):  # twice is enough for orthogonality to rounding
@@ -165,7 +168,7 @@ class _Basis:
         return np.ascontiguousarray(rows.T)
 
     def add(self, directions: Array, image: Array) -> None:
-        """Widen the basis by columns and their images."""
+        """Extend the basis by columns and their images."""
         cross, corner = self.Q @ image, directions.T @ image
         self.T = np.block([[self.T, cross], [cross.T, (corner + corner.T) / 2]])
         end = self.size + directions.shape[1]
@@ -173,7 +176,7 @@ class _Basis:
         self.size = end
 
     def pairs(self, wanted: int) -> RitzPairs:
-        """Approximations (2); vectors and residuals of those wanted."""
+        """Return approximations (2), with vectors and residuals of the requested ones."""
         values, Y = np.linalg.eigh(self.T)
         values, Y = values[::-1], Y[:, ::-1]
         near = np.ascontiguousarray(Y[:, :wanted].T)
@@ -190,7 +193,7 @@ class _Basis:
 def leading_axes(
     run: Run, problem: Problem, wanted: int, options: KrylovOptions, offer: Callable[[Axes], None]
 ) -> Axes | None:
-    """Iterate (2) until the residuals are small; None when values are missing."""
+    """Iterate (2) until the residuals are small; None if values are missing."""
     run.keep_rows(passes=options.max_passes)
     widen_chunks(run)
     first = _first_axes(run, problem)
@@ -229,7 +232,7 @@ def leading_axes(
 
 
 def _first_axes(run: Run, problem: Problem) -> tuple[Axes, Units] | None:
-    """Means, scales and the trace of S, before there is any axis; None when values are missing."""
+    """Return means, scales and the trace of S, without axes; None if values are missing."""
     d = run.source.n_features
     origin = run.origin()[:d] if problem.center else np.zeros(d)
     sums = run.sum(Moments, origin, "means")

@@ -14,18 +14,18 @@ __all__ = ["LANES", "normal_products", "warmup"]
 
 Array = NDArray[Any]
 
-LANES = 8  # of the vectors that rows of B consist of
+LANES = 8  # vector length: rows of B consist of such vectors
 
 
 @kernel
 def normal_products(indptr: Array, indices: Array, data: Array, weight: Array, B: Array, out: Array) -> None:
     """out += X'W X B, where the width of B is a multiple of LANES.
 
-    The rows of B that a row of X meets are still in cache when its products are spread back.
+    The rows of B used by a row of X are still in cache when its products are scattered back.
     """
     weighted, width, row_bytes = len(weight) > 0, B.shape[1], B.strides[0]
     if width % LANES or out.shape != B.shape:
-        raise ValueError("the width of B must be a multiple of LANES, and that of out the same")
+        raise ValueError("the width of B must be a multiple of LANES and equal that of out")
     source, target = np.uint64(B.ctypes.data), np.uint64(out.ctypes.data)
     for i in range(len(indptr) - 1):
         first = np.int64(indptr[i])

@@ -1,20 +1,20 @@
-"""Principal axes where values are missing: probabilistic principal components by expectation-maximisation.
+"""Principal axes with missing values: probabilistic principal components by expectation-maximisation.
 
     a = m + L'z + e,       z ~ N(0, I_r),     e ~ N(0, v I),                 loadings L of shape (r, d)          (1)
 
-For complete rows the likelihood is largest when the rows of L are the leading eigenvectors of the covariance matrix
+For complete rows the likelihood is maximal if the rows of L are the leading eigenvectors of the covariance matrix
 times (l_j - v)^1/2, with v the mean of the other eigenvalues (Tipping and Bishop 1999), so the axes are principal axes.
 With the columns O of a row observed and the others missing at random, and l_j the column j of L,
 
     M = v I + sum_(j in O) l_j l_j',      E[z] = M^-1 sum_O l_j (a_j - m_j),      Cov[z] = v M^-1                (2)
     log p = -1/2 [|O| log 2 pi + (|O| - r) log v + log|M| + (||a_O - m_O - L_O'E[z]||^2 + v ||E[z]||^2) / v]     (3)
 
-The M-step regresses every column on (1, z) over the rows that have it, and v is the mean of what is left,
+The M-step regresses every column on (1, z) over the rows that have it, and v is the mean squared residual,
 
     (m_j, l_j) = (sum w E[(1,z)(1,z)'])^-1 sum w a_j E[(1,z)],         v = sum of squares left / number of values  (4)
 
-after which z is brought back to mean 0 and covariance I over all rows, which the fit does not change and which makes
-steps longer (Liu, Rubin and Wu 1998). References: Tipping and Bishop (1999), JRSS B 61; Ilin and Raiko (2010),
+after which z is renormalised to mean 0 and covariance I over all rows, which does not change the fit and accelerates
+convergence (Liu, Rubin and Wu 1998). References: Tipping and Bishop (1999), JRSS B 61; Ilin and Raiko (2010),
 Practical approaches to principal component analysis in the presence of missing values, JMLR 11.
 """
 
@@ -46,7 +46,7 @@ __all__ = ["Latent", "MissingModel", "MissingSums", "axes_of", "completed", "log
 
 Array = NDArray[np.float64]
 
-_LEAST = 1e-12  # noise variance, as a share of the mean variance, below which it is not taken
+_LEAST = 1e-12  # lower bound of the noise variance, relative to the mean variance
 
 
 class Latent(NamedTuple):
@@ -64,7 +64,7 @@ class Latent(NamedTuple):
 
 @dataclass(frozen=True)
 class _Posterior:
-    """E[z] and E[z z'] of rows; `observed` marks their values; `rows` are about the mean, with zeros where missing."""
+    """E[z] and E[z z'] of rows; `observed` is the mask of values; `rows` are centred, with zeros for missing values."""
 
     rows: Array
     observed: Array
@@ -74,7 +74,7 @@ class _Posterior:
 
 
 def _posterior(block: Array, latent: Latent) -> _Posterior:
-    """Equations (2) and (3) for rows x of a block, some of whose values are NaN."""
+    """Compute (2) and (3) for rows x of a block, with NaN for missing values."""
     L, v = latent.loadings, latent.noise
     r, d = L.shape
     observed = ~np.isnan(block)
@@ -117,7 +117,7 @@ class MissingSums(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: Latent) -> Self:
-        """The sums of one chunk."""
+        """Return the sums over one chunk."""
         w = np.asarray(chunk.weights, np.float64)
         found = _posterior(chunk.block(np.float64), params)
         n, r = found.mean.shape
@@ -141,7 +141,7 @@ class MissingSums(Sum):
 
 
 def _filled_products(mean: Array, scale: Array, chunk: Chunk) -> Array:
-    """Products of columns about their means, missing values replaced by the mean: for the initial axes."""
+    """Return products of columns about their means, with missing values replaced by the mean, for the initial axes."""
     w = np.asarray(chunk.weights, np.float64)
     block = np.nan_to_num(chunk.block(np.float64) / scale - mean, nan=0.0, posinf=np.inf, neginf=-np.inf)
     return product(block.T, np.ascontiguousarray(block * w[:, None]))
@@ -157,11 +157,11 @@ class MissingModel(em.Model[Latent, MissingSums]):
         self.sums: MissingSums | None = None  # of the last step
 
     def starts(self, run: Run) -> Sequence[Latent]:
-        """One start."""
+        """Return the single start."""
         return [self.first]
 
     def maximize(self, sums: MissingSums, theta: Latent) -> Latent:
-        """Equation (4), and z brought back to mean 0 and covariance I."""
+        """Compute (4), and renormalise z to mean 0 and covariance I."""
         self.sums = sums
         d, r = len(sums.observed), len(theta.loadings)
         second = sums.second.reshape(d, r + 1, r + 1)
@@ -177,7 +177,7 @@ class MissingModel(em.Model[Latent, MissingSums]):
 
 
 def model_of(run: Run, problem: Problem, wanted: int | None) -> MissingModel:
-    """The model for rows with missing values, started from the axes of rows filled with the means of the columns."""
+    """Return the model for rows with missing values, initialised from the axes of mean-imputed rows."""
     d = run.source.n_features
     moments = run.sum(Moments, run.origin()[:d], "means")
     _check_columns(run, moments)
@@ -197,11 +197,11 @@ def model_of(run: Run, problem: Problem, wanted: int | None) -> MissingModel:
 
 def _check_columns(run: Run, moments: Moments) -> None:
     for j in np.flatnonzero(~(moments.weight > 0))[:1]:
-        raise DataError(f"{run.source.column(int(j))} has no values, only missing ones: leave it out.")
+        raise DataError(f"{run.source.column(int(j))} has only missing values: drop it.")
 
 
 def axes_of(model: MissingModel, solution: Solution, wanted: int | None) -> Axes:
-    """The axes and eigenvalues of L'L + v I, as those of a scatter matrix of complete rows."""
+    """Return the axes and eigenvalues of L'L + v I, as for a scatter matrix of complete rows."""
     latent, sums = solution.x, model.sums
     assert sums is not None
     r, d = latent.loadings.shape
@@ -228,12 +228,12 @@ def axes_of(model: MissingModel, solution: Solution, wanted: int | None) -> Axes
 
 
 def completed(block: Array, latent: Latent) -> Array:
-    """Rows with their missing values replaced by what is expected of them."""
+    """Return rows with missing values replaced by their conditional expectations."""
     found = _posterior(block, latent)
     expected = (product(found.mean, latent.loadings) + latent.mean) * latent.scale
     return np.where(np.isnan(block), expected, block)
 
 
 def log_density(block: Array, latent: Latent) -> Array:
-    """The log density of the values that rows x have, equation (3)."""
+    """Return the log density of the observed values of rows x, by (3)."""
     return _posterior(block, latent).log_density

@@ -1,4 +1,4 @@
-"""Number of axes to keep: a count, a share of the variance, the largest distortion allowed, or Minka's evidence.
+"""Number of axes: a count, a fraction of the variance, a maximum distortion, or Minka's evidence.
 
 With eigenvalues l_1 >= ... >= l_d of the covariance matrix of n rows, the evidence of r axes in Laplace's approximation
 is (Minka 2000, equation 30)
@@ -27,11 +27,11 @@ _NOTHING = 1e-15  # eigenvalues below this count as zero, as in scikit-learn
 
 
 def counted(n_components: object, n: int, d: int, solver: str) -> int | None:
-    """The number of axes where it is given as a count, after a check; None where the eigenvalues decide."""
+    """Return the number of axes if it is given as a count, after validation, or None if it depends on eigenvalues."""
     if n_components == "mle" and n < d:
         raise ParameterError(
-            f"n_components='mle' is only supported if n_samples >= n_features, and X has {n} rows and {d} columns: "
-            "give a count or a share of the variance."
+            f"n_components='mle' is only supported if n_samples >= n_features, but X has {n} rows and {d} columns: "
+            "pass a count or a fraction of the variance."
         )
     if isinstance(n_components, str) or n_components is None:
         return None
@@ -46,7 +46,7 @@ def counted(n_components: object, n: int, d: int, solver: str) -> int | None:
 
 
 def chosen(axes: Axes, n_components: object, max_distortion: float | None) -> int:
-    """The number of axes by a share of the variance, by distortion, by evidence, or all."""
+    """Return the number of axes by a fraction of the variance, by distortion, by evidence, or all."""
     values, d = axes.values, len(axes.mean)
     most = min(axes.count, d)
     if max_distortion is not None:
@@ -63,7 +63,7 @@ def chosen(axes: Axes, n_components: object, max_distortion: float | None) -> in
 
 
 def by_evidence(values: Array, n: float) -> int:
-    """The number of axes, from 1 to d - 1, with the largest evidence (1).
+    """Return the number of axes, from 1 to d - 1, with the largest evidence (1).
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Choose how to compute the principal axes, by the shape of the data.
+"""Choice of the solver for principal axes, by the shape of the data.
 
-- More rows than columns: sums of products of columns (`covariance`); rows are read again where digits are short.
+- More rows than columns: sums of products of columns (`covariance`); rows are read again for ill-conditioned columns.
 - More columns than rows: products of rows, or singular values (`gathered`).
 - Thousands of both: block Krylov method (`krylov`).
 - Missing values: expectation-maximisation (`missing`).
@@ -29,13 +29,13 @@ from summula.decomposition.principal.krylov import KrylovOptions, leading_axes
 
 __all__ = ["KEPT_COLUMNS", "Found", "Options", "solve", "sum_products"]
 
-KEPT_COLUMNS = 2_048  # up to which products of columns are summed, and kept
-_KEPT_WIDE = 512  # the same where there are more columns than rows, or where a Krylov method is requested by name
-_GATHERED_ROWS = 2_048  # up to which rows are gathered where there are more columns
+KEPT_COLUMNS = 2_048  # number of columns up to which products of columns are summed, and stored
+_KEPT_WIDE = 512  # the same for more columns than rows, or if a Krylov method is requested
+_GATHERED_ROWS = 2_048  # number of rows up to which they are gathered if there are more columns
 _GATHERED_VALUES = 2**27
 _MOST_ALL = 16_384  # rows or columns up to which all axes can be requested
-_BLOCKS = 4  # blocks that rows and columns have room for if a Krylov method is requested
-_SUMMED_MISSING = 4_096  # columns up to which EM is affordable
+_BLOCKS = 4  # minimum ratio of rows and columns to the block width for a requested Krylov method
+_SUMMED_MISSING = 4_096  # number of columns up to which EM is affordable
 
 
 class Options(NamedTuple):
@@ -49,14 +49,14 @@ class Options(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The axes, and the sums they can be had from again, where these were formed."""
+    """The axes, and the sums from which they can be recomputed, if these were formed."""
 
     axes: Axes
     sums: Gram | None
 
 
 def sum_products(run: Run, problem: Problem) -> Gram:
-    """Products of all pairs of columns, about an origin near the mean, or about 0; NaN where values are missing."""
+    """Return products of all pairs of columns, about an origin near the mean, or about 0; NaN for missing values."""
     d = run.source.n_features
     origin = run.origin()[:d] if problem.center else np.zeros(d)
     gram = run.sum(Gram, origin, "products of columns")
@@ -68,16 +68,16 @@ def sum_products(run: Run, problem: Problem) -> Gram:
 
 
 def solve(run: Run, problem: Problem, options: Options, offer: Callable[[Axes], None]) -> Found:
-    """The principal axes of the rows of a run; `offer` takes the best ones so far of iterative solvers."""
+    """Compute the principal axes of the rows of a run; `offer` receives intermediate results of iterative solvers."""
     n, d = run.source.n_rows, run.source.n_features
     if _suits_krylov(run, options):
         assert options.wanted is not None
-        with one_blas_thread():  # throughout, as the passes have it: changing it costs more than it saves
+        with one_blas_thread():  # throughout, as in the passes: changing it costs more than it saves
             axes = leading_axes(run, problem, options.wanted, options.krylov, offer)
         return Found(_with_missing(run, problem, options, offer) if axes is None else axes, None)
     if min(n, d) > _MOST_ALL:
         raise ParameterError(
-            f"The eigenvalues of {n} rows and {d} columns are too many to be all computed: pass n_components as an int."
+            f"Computing all eigenvalues of {n} rows and {d} columns is too expensive: pass n_components as an int."
         )
     unit = float(np.finfo(run.source.dtype).eps)
     sums = sum_products(run, problem) if d <= _KEPT_WIDE or n > d else None
@@ -105,7 +105,7 @@ def _suits_krylov(run: Run, options: Options) -> bool:
         return False
     if options.hint == "randomized":
         return True
-    if options.hint == "arpack":  # asks for all digits, which the products of few columns give at once
+    if options.hint == "arpack":  # full accuracy, which the products of few columns provide directly
         return d > _KEPT_WIDE
     if options.hint in ("full", "covariance_eigh"):
         return False
@@ -113,14 +113,14 @@ def _suits_krylov(run: Run, options: Options) -> bool:
 
 
 def _is_short(axes: Axes, sums: Gram, unit: float) -> bool:
-    """Whether an eigenvalue that is wanted is so small that the rounding of the products shows in it."""
+    """Return whether a requested eigenvalue is so small that it is affected by the rounding of the products."""
     varying = int((np.diag(sums.centred()) > 0).sum())
     kept = axes.values[: min(len(axes.vectors), varying, max(axes.count - 1, 1))]
     return bool(len(kept) and kept[-1] < np.sqrt(unit) * kept[0])
 
 
 def _with_missing(run: Run, problem: Problem, options: Options, offer: Callable[[Axes], None]) -> Axes:
-    """Axes by EM, where some values are missing."""
+    """Compute axes by EM, for missing values."""
     if run.source.n_features > _SUMMED_MISSING:
         raise ParameterError(
             f"{run.source.n_features} columns with missing values are too many for EM (at most {_SUMMED_MISSING}): "

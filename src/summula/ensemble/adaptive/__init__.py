@@ -1,5 +1,5 @@
 """Machinery of AdaBoost.
 
-Reading order: `learners` (what is fitted to weighted rows in each round), `votes` (predictions of the fitted ones),
+Reading order: `learners` (fitted to weighted rows in each round), `votes` (predictions of the fitted learners),
 `certificate` (training error, its bound, margins).
 """

@@ -1,7 +1,7 @@
 """Certificate of AdaBoost on its training rows: the error, a bound on it, and margins.
 
-With the votes V_k of `votes.py` and weights p of the rows that add up to 1, a row that is classified wrongly has some
-other class with at least as many votes as its own, so that V_y <= A / 2, and
+With the votes V_k of `votes.py` and row weights p that sum to 1, a misclassified row has some other class with at least
+as many votes as its own, so that V_y <= A / 2, and
 
     training error <= sum_i p_i exp(A / 2 - V_y(x_i)) = prod_t Z_t,     Z_t = (1 - e_t) e^(-a_t/2) + e_t e^(a_t/2)  (1)
 
@@ -10,7 +10,8 @@ learning rate 1, Z_t = 2 sqrt(e_t (1 - e_t))). The margin of a row,
 
     (V_y - max_{k != y} V_k) / A,    from -1 to 1,                                                                  (2)
 
-is how sure the vote is; the share of rows whose margin is at most theta is bounded by (1) times e^(theta A / 2).
+measures the confidence of the vote; the fraction of rows with margin at most theta is at most (1) times e^(theta A /
+2).
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class TrainingVotes(NamedTuple):
 
     @classmethod
     def of(cls, votes: Array, codes: Array, weight: Array | None) -> TrainingVotes:
-        """Judge votes, shape (n, n_classes), by the classes of the rows."""
+        """Evaluate votes, shape (n, n_classes), on the classes of the rows."""
         n, k = votes.shape
         p = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
         rows, total = np.arange(n), votes.sum(axis=1)
@@ -64,7 +65,7 @@ class TrainingVotes(NamedTuple):
         rival = others.max(axis=1) if k > 1 else np.zeros(n)
         with np.errstate(over="ignore"):
             bound = float((p * np.exp(total / 2 - own)).sum())
-        # Of classes with equal votes the first is predicted.
+        # Ties go to the first class.
         error = float(p[votes.argmax(axis=1) != codes].sum())
         margin = (own - rival) / total
         order = np.argsort(margin, kind="stable")
@@ -81,17 +82,17 @@ class BoostingCertificate:
     Attributes
     ----------
     training_error : float
-        Weighted share of the rows classified wrongly.
+        Weighted fraction of misclassified rows.
     bound : float
         Upper bound (1) on the training error; vacuous above 1.
     margins : ndarray of shape (101,)
-        The margin (2) that 0 %, 1 %, ..., 100 % of the rows do not exceed.
+        Quantiles of the margin (2) at 0 %, 1 %, ..., 100 %.
     """
 
     training_error: float
     bound: float
     margins: Array
-    model: InitVar[Any]  # whose votes they are
+    model: InitVar[Any]  # the model that casts the votes
 
     def __post_init__(self, model: Any) -> None:
         object.__setattr__(self, "_model", model)
@@ -102,12 +103,12 @@ class BoostingCertificate:
         Parameters
         ----------
         X, y, sample_weight
-            The training data, as they were given to `fit`.
+            The training data, as passed to `fit`.
 
         Returns
         -------
         Verification
-            True when it confirms the certificate; `primal` is the training error, `gap` the distance to the bound.
+            True if it confirms the certificate; `primal` is the training error, `gap` the distance to the bound.
         """
         found = self._model._judged(X, y, sample_weight)  # type: ignore[attr-defined]
         same = (
@@ -129,7 +130,7 @@ class BoostingCertificate:
 
     @inherit_docs(AXES)
     def plot(self, ax: Any = None) -> Any:
-        """Draw the distribution of the margins: the share of rows whose margin is at most the value on the x-axis."""
+        """Plot the cumulative distribution of the margins."""
         from summula.plotting.style import GREY, axes, check_installed, colour, dress
 
         check_installed()

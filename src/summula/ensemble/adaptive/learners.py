@@ -1,7 +1,7 @@
-"""The learners of AdaBoost: fitted to the same rows again and again, with other weights.
+"""The base learners of AdaBoost, fitted to the same rows with different weights in each round.
 
-Trees are grown from columns that are sorted once; the weight of a row is all that changes from round to round. Anything
-else is cloned and fitted.
+Trees are grown from columns that are sorted once, since only the row weights change. Other learners are cloned and
+fitted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array = NDArray[Any]
 
 
 def is_plain_tree(estimator: Any) -> bool:
-    """Whether a learner is a tree that changes between rounds only through the weights of the rows."""
+    """Return whether a learner is a tree that depends on the round only through the row weights."""
     return estimator is None or (
         type(estimator) is DecisionTreeClassifier
         and estimator.class_weight is None
@@ -76,12 +76,12 @@ class TreeLearner:
         return np.asarray(tree.values.argmax(axis=1)[leaves])
 
     def keep(self) -> None:
-        """Add the tree grown last to the others."""
+        """Add the last tree to the kept ones."""
         self.trees.append(self._last)
 
 
 class AnyLearner:
-    """Any classifier that takes weights of rows.
+    """Any classifier that supports sample weights.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class AnyLearner:
         return predicted_codes(self._last, self._X, self._classes)
 
     def keep(self) -> None:
-        """Add the classifier fitted last to the others."""
+        """Add the last classifier to the kept ones."""
         self.fitted.append(self._last)
 
 

@@ -4,7 +4,7 @@ With the weights alpha_t of the learners h_t and A their sum, the votes for clas
 
     V_k(x) = sum_t alpha_t [h_t(x) = k],        f_k(x) = (K V_k(x) / A - 1) / (K - 1),                              (1)
 
-so that a class all learners agree on has the score 1. Two classes have the single score 2 (V_1 - V_0) / A.
+so that a class with all votes has the score 1. Two classes have the single score 2 (V_1 - V_0) / A.
 """
 
 from __future__ import annotations

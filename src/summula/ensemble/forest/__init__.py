@@ -1,6 +1,6 @@
-"""Forests: trees grown from resampled rows, each split among a few columns drawn at random.
+"""Forests: trees grown from bootstrap samples, each split searched on a few columns drawn at random.
 
-Reading order: `bootstrap` (which rows a tree has), `growing` (all trees, one per thread), `streaming` (from rows that
-are not kept in memory), `walking` (rows go down), `out_of_bag` (predictions for rows that trees have not seen, and
-importances), `members` (trees as estimators), `base`, `classifier`, `regressor`.
+Reading order: `bootstrap` (the sample of each tree), `growing` (all trees, one per thread), `streaming` (from rows that
+are not in memory), `walking` (predictions), `out_of_bag` (predictions for out-of-bag rows, and importances), `members`
+(trees as estimators), `base`, `classifier`, `regressor`.
 """

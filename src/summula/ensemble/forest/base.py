@@ -71,7 +71,7 @@ _MOST_DRAWS = 2**26  # maximum rows per tree drawn from a table with few rows
 
 
 def check_same_number(before: int, now: int) -> None:
-    """Raise an error if a warm start is given another number of targets than the previous fit."""
+    """Raise if a warm start has a different number of targets than the previous fit."""
     if before != now:
         raise DataError(
             f"y has {now} target{'s' if now > 1 else ''}, but had {before} in the previous fit, which warm_start=True "
@@ -80,7 +80,7 @@ def check_same_number(before: int, now: int) -> None:
 
 
 def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: there is a tree, and categories are asked of columns that hold some."""
+    """Check a saved model: there are trees, and only categorical columns are split by category."""
     if sizes["n_trees"] < 1:
         return "there are no trees"
     trees = model._trees
@@ -104,7 +104,7 @@ def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     _draws_by_weight=schema.Flag(),
 )
 class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, TreeEstimator):
-    """Trees of resampled rows.
+    """Base class of forests.
 
     Parameters
     ----------
@@ -113,19 +113,19 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
     max_leaf_nodes : int or None, default=None
         Maximum number of leaves per tree; the node of largest improvement is split first.
     bootstrap : bool, default=True for random forests, False for extra trees
-        Whether each tree has rows drawn with replacement, in proportion to their weights, or all rows.
+        Whether each tree is grown from rows drawn with replacement, in proportion to their weights, or from all rows.
     n_jobs : int, optional
         Maximum number of threads; None uses all.
     random_state : int, Generator, RandomState or None, default=None
-        For rows, columns and thresholds drawn; the forest does not depend on the number of threads.
+        Seed for drawing rows, columns and thresholds; the forest does not depend on the number of threads.
     verbose : int, default=0
         Ignored.
     warm_start : bool, default=False
         Whether another call of `fit` adds trees to the existing ones.
     ccp_alpha : float, default=0
-        Penalty per leaf; each tree is pruned to its best subtree.
+        Penalty per leaf; each tree is pruned to its optimal subtree.
     max_samples : int, float or None, default=None
-        Number of draws per tree, or their share of the number (or weight) of rows; None draws as many as rows.
+        Number of draws per tree, or a fraction of the number (or weight) of rows; None draws as many as there are rows.
     max_bins : int, default=255
         Maximum number of bins per column.
     max_time : float, optional
@@ -134,7 +134,7 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
     Attributes
     ----------
     feature_importances_ : ndarray of shape (n_features,)
-        Decrease of impurity by the splits on each column, as shares of all; `oob_importances` is unbiased.
+        Normalised decrease of impurity by the splits on each column; `oob_importances` is unbiased.
     n_outputs_ : int
         Number of targets.
     oob_score_ : float
@@ -158,7 +158,7 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
         return self._trees.values
 
     def _check_continues(self, before: Any, run: Run) -> None:
-        """Raise an error if the targets of a warm start differ from those of the previous fit."""
+        """Raise if the targets of a warm start differ from those of the previous fit."""
 
     def _set_out_of_bag(self, means: Array, y: Array) -> None:
         """Set the out-of-bag predictions and their score."""
@@ -168,7 +168,7 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
 
     @property
     def _goes_on(self) -> bool:
-        """Whether a fit adds trees to existing ones."""
+        """Return whether a fit adds trees to existing ones."""
         return bool(self.warm_start) and hasattr(self, "_trees")
 
     @property
@@ -182,11 +182,12 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
         Parameters
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-            Training data; NaN is a missing value, infinities are the outermost values of their column.
+            Training data; NaN is a missing value, infinities are the extreme values of their column.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or name of a column of X
-            Class labels of any kind, or targets.
+            Class labels of any type, or targets.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Weights of rows: with `bootstrap`, rows are drawn in proportion to them; otherwise trees count them.
+            Sample weights: with `bootstrap`, rows are drawn in proportion to them; otherwise they weight the rows of
+            each tree.
         """
         warm, before = self._goes_on, getattr(self, "classes_", None)
         with self._fitting(X, y, sample_weight) as run:
@@ -197,7 +198,7 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
         return self
 
     def _check_together(self, source: Source) -> None:
-        """Raise an error for parameters that are incompatible with each other or with the data."""
+        """Raise for parameters that are incompatible with each other or with the data."""
         if not self.bootstrap and self.max_samples is not None:
             raise ParameterError(
                 "`max_samples` cannot be set if `bootstrap=False`: either switch to `bootstrap=True` or set "
@@ -210,12 +211,12 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
             raise DataError(
                 f"{type(self).__name__} with {why} needs its rows in memory, and X is in files or a Dask collection: "
                 f"use {'splits=' + repr('bins') if self.splits == 'exact' else 'criterion=' + repr('squared_error')}, "
-                "or give an array of some of the rows."
+                "or pass an array of some of the rows."
             )
         if source.n_features > _MOST_COLUMNS:
             raise DataError(
-                f"X has {source.n_features} columns, and {type(self).__name__} takes at most {_MOST_COLUMNS}: choose "
-                "among them first."
+                f"X has {source.n_features} columns, but {type(self).__name__} supports at most {_MOST_COLUMNS}: "
+                "select columns first."
             )
 
     def _grow_forest(self, run: Run, *, warm: bool) -> None:
@@ -283,7 +284,7 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
         if self._is_exact:
             values = bins.with_bins(dense_rows(run.source.chunk(0, run.source.n_rows)))
             return ForestRows(values, None, y, outputs, is_categorical, bootstrap), bins
-        # Sums of squares about the mean lose no digits.
+        # Sums of squares about the mean are accurate.
         shift = np.average(y, axis=1, weights=weight) if self.criterion == "squared_error" else np.zeros(1)
         some = None if weight is None else weight[found.numbers]
         centres = bin_centres(found.rows, some, bins) if self._random_threshold else bins.edges
@@ -329,9 +330,9 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
 
     @property
     def feature_importances_(self) -> Array:
-        """Decrease of impurity by the splits on each column, the mean over the trees, as shares of all.
+        """Normalised decrease of impurity by the splits on each column, averaged over the trees.
 
-        It favours columns with many values; `oob_importances` does not.
+        It favours columns with many values, unlike `oob_importances`.
         """
         check_is_fitted(self)
         mean = self._trees.importances(self.n_features_in_).mean(axis=0)
@@ -351,7 +352,7 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
         -------
         indicator : sparse matrix of shape (n_samples, n_nodes), 1 for the nodes on the paths
         n_nodes_ptr : ndarray of shape (n_estimators + 1,)
-            The columns of tree t are those from n_nodes_ptr[t] up to n_nodes_ptr[t + 1].
+            The columns of tree t are indicator[:, n_nodes_ptr[t] : n_nodes_ptr[t + 1]].
         """
         leaves, trees = np.asarray(self.apply(X)), self._trees
         parent, child = np.full(len(trees.is_inner), -1), trees.children()
@@ -369,21 +370,21 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
         return sparse.csr_matrix((np.ones(len(row), np.int64), (row, column)), shape), trees.roots.copy()
 
     def infinite_forest_interval(self, X: Any, *, confidence: float = 0.95) -> Bounds:
-        """Compute, for each row, an interval for the prediction of a forest of infinitely many trees.
+        """Compute, for each row, an interval for the prediction of a forest with infinitely many trees.
 
-        It bounds how far the prediction may still move when trees are added; it is not an interval for the target.
+        It bounds the change of the prediction as trees are added; it is not an interval for the target.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
         confidence : float, default=0.95
-            Probability, over the random numbers of the trees, that the interval of a row holds.
+            Coverage probability of the interval of a row, over the random numbers of the trees.
 
         Returns
         -------
         Bounds
-            `lower` and `upper`, in the shape of the prediction; of classifiers, of the probabilities (a list of such
-            bounds, one per target, if there are several).
+            `lower` and `upper`, in the shape of the prediction (for classifiers, of the probabilities; a list with one
+            entry per target if there are several).
         """
         source = self._in_memory(X, "infinite_forest_interval")
         if not is_fraction(confidence):
@@ -396,15 +397,15 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
         raise NotImplementedError
 
     def oob_importances(self, X: Any, y: Any, sample_weight: Any = None) -> OutOfBagImportances:
-        """Compute how much worse each tree becomes, on rows it was not grown from, when a column is shuffled.
+        """Compute the increase of the out-of-bag loss of each tree when a column is shuffled (permutation importance).
 
-        Unlike `feature_importances_`, it does not favour columns of many values and is 0 on average for a column that
-        says nothing.
+        Unlike `feature_importances_`, it does not favour columns with many values and is 0 on average for an
+        uninformative column.
 
         Parameters
         ----------
-        X, y, sample_weight : the training data, as given to `fit`
-            Which rows each tree was not grown from is drawn again, so the rows have to be the same, in the same order.
+        X, y, sample_weight : the training data, as passed to `fit`
+            The out-of-bag rows of each tree are drawn again, so the rows must be the same, in the same order.
 
         Returns
         -------
@@ -413,12 +414,12 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
         """
         check_is_fitted(self)
         if not self.bootstrap:
-            raise ParameterError("oob_importances needs rows that trees have not seen: set bootstrap=True.")
+            raise ParameterError("oob_importances needs out-of-bag rows: set bootstrap=True.")
         source = self._source(X, y, sample_weight)
         try:
             if source.n_rows != self._n_rows:
                 raise DataError(
-                    f"X has {source.n_rows} rows, and the forest was fitted to {self._n_rows}: give the training data."
+                    f"X has {source.n_rows} rows, but the forest was fitted to {self._n_rows}: pass the training data."
                 )
             run = Run(self, source, quiet=True)
             found = survey(run, np.zeros(source.n_features, bool), 0)

@@ -1,9 +1,9 @@
-"""Bootstrap sample of each tree: n rows are drawn with replacement, in proportion to their weights.
+"""Bootstrap sample of each tree: n rows drawn with replacement, in proportion to their weights.
 
-The rows lie in blocks of 4,096. How many of the draws of a tree fall into the two halves of the blocks, into their
-quarters and so on is drawn first, from binomial distributions, and then which rows of each block: together a draw from
-the multinomial distribution. So the sample is a function of (seed, tree, row) that does not depend on threads, and that
-of some rows can be drawn again without those of all others.
+Rows are divided into blocks of 4,096. The numbers of draws in the two halves of the blocks, in their quarters and so on
+are drawn first, from binomial distributions, and then the rows of each block: together a draw from the multinomial
+distribution. So the sample is a function of (seed, tree, row) that does not depend on threads, and the draws of some
+rows can be reproduced without those of the others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Sample:
         Key of the random numbers.
     weight : ndarray of shape (n,), or None
     first : ndarray of shape (blocks + 1,), or None
-        Number of the first draw of each block of rows, and of all draws; None where each row is taken once.
+        Number of the first draw of each block of rows, then the number of draws; None if each row is used once.
     """
 
     n: int
@@ -59,13 +59,13 @@ class Sample:
         return np.asarray(start + np.minimum(places, np.flatnonzero(self.weight[start:stop])[-1]))
 
     def draws(self) -> Array:
-        """Return the rows drawn, block by block; all rows where there are no draws."""
+        """Return the rows drawn, block by block; all rows without a bootstrap."""
         if self.first is None:
             return np.arange(self.n)
         return np.concatenate([self._draws_of_block(block) for block in range(len(self.first) - 1)])
 
     def counts(self, start: int, stop: int) -> Array:
-        """Return how often each of the rows from `start` up to `stop` was drawn; without draws, 1."""
+        """Return how often each of the rows from `start` up to `stop` was drawn; 1 without a bootstrap."""
         if self.first is None:
             return np.ones(stop - start, np.int64)
         blocks = range(start // _BLOCK, -(-stop // _BLOCK))
@@ -83,7 +83,7 @@ class Bootstrap:
     n : int
         Number of rows.
     size : int or None
-        Number of draws; None where each tree has all rows.
+        Number of draws; None if each tree has all rows.
     weight : ndarray of shape (n,), or None
     seed : int
     """
@@ -101,7 +101,7 @@ class Bootstrap:
         return np.add.reduceat(self.weight, starts)
 
     def _draws_per_block(self, tree: int) -> Array:
-        """Divide the draws among the blocks, halving these again and again."""
+        """Divide the draws among the blocks by recursive halving."""
         weight = self._weights_of_blocks
         n_levels = int(np.ceil(np.log2(len(weight))))
         levels = [np.append(weight, np.zeros(2**n_levels - len(weight)))]
@@ -111,7 +111,7 @@ class Bootstrap:
         for level, halves in enumerate(reversed(levels[:-1])):
             left, right = halves.reshape(-1, 2).T
             u = uniform(stream_key(self.seed, (tree, _BLOCKS, level)), len(draws))
-            below = np.where(right > 0.0, 0, draws)  # all of them, where there is nothing on the right
+            below = np.where(right > 0.0, 0, draws)  # all of them, if the right half is empty
             drawn = (draws > 0) & (left > 0.0) & (right > 0.0)
             found = scipy.stats.binom.ppf(u[drawn], draws[drawn], (left / np.maximum(left + right, 1e-300))[drawn])
             below[drawn] = np.clip(found, 0, draws[drawn])
@@ -124,9 +124,9 @@ class Bootstrap:
         return Sample(self.n, stream_key(self.seed, (tree, _ROWS)), self.weight, first)
 
     def out_of_bag(self, tree: int) -> Array:
-        """Return the rows that a tree does not have."""
+        """Return the out-of-bag rows of a tree."""
         return np.flatnonzero(self.sample(tree).counts(0, self.n) == 0)
 
     def split_key(self, tree: int) -> int:
-        """Return the key of the random numbers that columns and thresholds are drawn by."""
+        """Return the key of the random numbers for columns and thresholds."""
         return stream_key(self.seed, (tree, _SPLITS))

@@ -48,37 +48,36 @@ def _leaves_have_weights(model: Any, sizes: schema.Sizes) -> str | None:
     ),
 )
 class ForestClassifier(Forest, TreeClassifier):
-    """The mean of the class shares of trees.
+    """Base class of forest classifiers, which average the class proportions of trees.
 
     Parameters
     ----------
     criterion : {"gini", "entropy", "log_loss"}, default="gini"
         Impurity of a node; "log_loss" is the entropy.
     max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
-        Number of columns tried at each node, drawn anew, or their share; None tries all.
+        Number of columns tried at each node, drawn at random, or their fraction; None tries all.
     oob_score : bool or callable, default=False
-        Whether to predict each row by the trees that do not have it, and to score these predictions: by
-        the accuracy, or by a function of the codes of the true and of the predicted classes.
+        Whether to compute out-of-bag predictions and their score: the accuracy, or a function of the codes of the
+        true and predicted classes.
     class_weight : dict of label to weight, list of dicts, "balanced", "balanced_subsample" or None, default=None
-        Weights of rows are multiplied by the weight of their class, with several targets by those of all of them;
-        "balanced_subsample" makes the classes equally
-        heavy in the sample of each tree.
+        Class weights, which multiply the sample weights; with several targets, those of all targets are multiplied.
+        "balanced_subsample" balances the classes in the sample of each tree.
     monotonic_cst : array-like of int, dict or None, default=None
-        1 where predictions may only rise with a column, -1 where they may only fall, 0 elsewhere; of the
-        probability of the second of two classes.
+        Monotonicity constraint of each column on the probability of the second of two classes: 1 increasing, -1
+        decreasing, 0 none.
     splits : {"bins", "exact"}, default="bins"
-        Whether thresholds are those of `max_bins` bins shared by all trees, or any values; the latter needs more time
-        and its rows in memory.
+        Whether to use the thresholds of `max_bins` bins shared by all trees, or exact thresholds; the latter takes
+        more time and needs the rows in memory.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,), or list of such arrays
-        With several targets, those of each.
+        With several targets, one array per target.
     n_classes_ : int, or list of int
     estimators_ : list of DecisionTreeClassifier
         The trees, created on access.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes), or (n_samples, n_classes, n_outputs)
-        Prediction of each row by the trees that do not have it. Only with `oob_score`.
+        Out-of-bag prediction of each row. Only with `oob_score`.
     """
 
     _tree_class: ClassVar[Any] = DecisionTreeClassifier
@@ -158,7 +157,7 @@ class ForestClassifier(Forest, TreeClassifier):
                 UserWarning,
             )
         if self.class_weight == "balanced_subsample" and self.bootstrap:
-            return weight  # by tree
+            return weight  # computed per tree
         balanced = "balanced" if isinstance(self.class_weight, str) else self.class_weight
         return row_weights_of_outputs(balanced, self._classes_of_outputs, y, weight)
 
@@ -185,11 +184,11 @@ class ForestClassifier(Forest, TreeClassifier):
             raise ParameterError(
                 "The type of target cannot be used to compute OOB estimates. Got multiclass-multioutput while only the "
                 "following are supported: continuous, continuous-multioutput, binary, multiclass, "
-                "multilabel-indicator; give oob_score a function of codes of classes."
+                "multilabel-indicator; pass a function of class codes as oob_score."
             )
 
     def _interval(self, values: Array, delta: float) -> Any:
-        """Return Chernoff's bounds: the shares of the trees are independent given the data, and from 0 to 1."""
+        """Return Chernoff bounds: the class proportions of trees are independent given the data, and within [0, 1]."""
         means = self._split_outputs(np.clip(values.mean(axis=1), 0.0, 1.0))
         if isinstance(means, list):
             return [chernoff_bounds(mean, values.shape[1], delta / 2) for mean in means]

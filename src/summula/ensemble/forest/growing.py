@@ -25,12 +25,12 @@ __all__ = ["ForestRows", "TreeSample", "bin_centres", "grow_trees", "packed_tree
 
 Array = NDArray[Any]
 
-_SLAB = 2**20  # rows whose weights are looked at together
+_SLAB = 2**20  # rows per block of weights
 _NO_LIMITS = ExactParameters("")
 
 
 class _Cancelled(Exception):
-    """The thread that called `fit` no longer waits for trees."""
+    """Raised if the thread that called `fit` no longer waits for trees."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,17 @@ class ForestRows:
     Attributes
     ----------
     values : ndarray of shape (n, d), or None
-        The rows, categories replaced by their bins, where thresholds are exact.
+        The rows, with categories replaced by their bins, for exact thresholds.
     table : BinnedTable or None
-        The bins by column, without rows if these come in blocks; None where thresholds are exact.
+        The bins by column, without rows if they are streamed; None for exact thresholds.
     y : ndarray of shape (n_outputs, n)
         Targets, or codes of classes.
     outputs : Outputs
-        What the targets are.
+        Types of the targets.
     is_categorical : ndarray of shape (d,), bool
     bootstrap : Bootstrap
     shift : ndarray of shape (n_outputs,)
-        What is subtracted from the targets while trees are grown.
+        Values subtracted from the targets while trees are grown.
     """
 
     values: Array | None
@@ -69,21 +69,21 @@ class ForestRows:
         check_watch()
 
     def targets(self, rows: Any) -> Array:
-        """Return the targets of some rows as trees take them: shifted, or places of classes; (n_outputs, rows)."""
+        """Return the targets of some rows for the kernels: shifted, or indices of classes; (n_outputs, rows)."""
         y = self.outputs.places(self.y[:, rows].astype(np.float64))
         return np.ascontiguousarray(y - self.shift[:, None], np.float64)
 
 
 @dataclass(frozen=True)
 class TreeSample:
-    """The rows of a tree, and its limits.
+    """The sample of a tree, and its limits.
 
     Attributes
     ----------
     data : ForestRows
     sample : Sample
     of_class : list of ndarray of shape (n_classes,), one per target, or None
-        Factors of the weights of rows, by class.
+        Factors of the row weights, by class.
     limits : ExactParameters
     """
 
@@ -110,17 +110,17 @@ class TreeSample:
         return cls(data, sample, of_class, limits)
 
     def _slabs(self) -> Iterator[tuple[int, Array]]:
-        """Yield the weights of some rows after the other, and the number of the first row of each."""
+        """Yield the weights of consecutive blocks of rows, and the number of the first row of each."""
         n = self.data.bootstrap.n
         for start in range(0, n, _SLAB):
             yield start, self.weights(start, min(start + _SLAB, n))
 
     def n_rows(self) -> int:
-        """Count the rows, each once."""
+        """Return the number of distinct rows."""
         return sum(int(np.count_nonzero(part)) for _, part in self._slabs())
 
     def weights(self, start: int, stop: int) -> Array:
-        """Return the weights of the rows from `start` up to `stop`; 0 for those that the tree does not have."""
+        """Return the weights of the rows from `start` up to `stop`; 0 for out-of-bag rows."""
         if self.sample.first is None:
             weight = self.data.bootstrap.weight
             return np.ones(stop - start) if weight is None else weight[start:stop]
@@ -131,7 +131,7 @@ class TreeSample:
 
 
 def grow_trees(model: Any, data: ForestRows, first: int, last: int) -> Generator[PackedTrees, None, None]:
-    """Yield the trees with the numbers from `first` up to `last`, of rows in memory."""
+    """Yield the trees with the numbers from `first` up to `last`, grown from rows in memory."""
     grow = functools.partial(_grow_tree, model, data)
     engine = local_engine()
     with closing(engine.map_ordered(grow, range(first, last), n_jobs=model.n_jobs)) as trees:
@@ -161,7 +161,7 @@ def _grow_tree(model: Any, data: ForestRows, tree: int) -> PackedTrees:
 
 
 def packed_tree(model: Any, data: ForestRows, grown: GrownTree) -> PackedTrees:
-    """Return a tree as the forest keeps it."""
+    """Return a tree in the form stored by the forest."""
     if model.ccp_alpha > 0.0:
         grown = grown.pruned(float(model.ccp_alpha))
     has_classes = data.outputs.has_classes and data.outputs.n_outputs == 1

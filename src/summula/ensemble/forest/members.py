@@ -76,10 +76,10 @@ class ForestMembers(RowwiseEstimator):
 
     @property
     def estimators_samples_(self) -> list[Array]:
-        """The rows drawn for each tree; not known to a forest whose rows were drawn by their weights."""
+        """Rows drawn for each tree; not available if rows were drawn by their weights."""
         check_is_fitted(self, "_trees")
         if self.bootstrap and self._draws_by_weight:
-            raise AttributeError("The rows of the trees were drawn by weights, which the forest does not keep.")
+            raise AttributeError("The rows of the trees were drawn by sample weights, which the forest does not store.")
         size = self._sample_size(self._n_rows, None)
         if (size or self._n_rows) * self._trees.n_trees > _MOST_ROWS:
             raise AttributeError(

@@ -1,9 +1,9 @@
 """Out-of-bag predictions and importances.
 
-A row is out of bag in about 37 % of the trees. The mean of their values is a prediction as honest as one for new rows,
-of a forest of as many trees (Breiman 2001, section 3.1). The importance of a column is what the loss of a tree rises by
-when the column is shuffled among the rows out of its bag (section 10): unlike the decrease of impurity it does not
-favour columns of many values, and it is 0 on average for a column that says nothing.
+A row is out of bag in about 37 % of the trees. The mean of their values estimates the prediction for a new row by a
+forest of as many trees (Breiman 2001, section 3.1). The importance of a column is the increase of the loss of a tree
+when the column is shuffled among its out-of-bag rows (section 10): unlike the decrease of impurity it does not favour
+columns with many values, and it is 0 on average for an uninformative column.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class OutOfBagImportances(NamedTuple):
     Attributes
     ----------
     importances_mean : ndarray of shape (n_features,)
-        Mean rise of the loss over the trees (and targets): error rate of classifiers, squared error of regressors.
+        Mean increase of the loss over the trees (and targets): error rate of classifiers, squared error of regressors.
     importances_std : ndarray of shape (n_features,)
         Standard error of that mean.
     importances : ndarray of shape (n_features, n_trees)
-        The rise in every tree; NaN where no row is out of the bag.
+        The increase in every tree; NaN if it has no out-of-bag rows.
     """
 
     importances_mean: Array
@@ -52,7 +52,7 @@ class OutOfBagImportances(NamedTuple):
 
 
 def oob_means(trees: PackedTrees, bins: BinMap, bootstrap: Bootstrap, run: Run) -> tuple[Array, Array]:
-    """Return the mean value of each row over the trees that do not have it, and how many these are."""
+    """Return the mean value of each row over the trees for which it is out of bag, and the number of these trees."""
     means, counts, at = np.zeros((bootstrap.n, trees.values.shape[1])), np.zeros(bootstrap.n, np.int64), 0
     samples = [bootstrap.sample(tree) for tree in range(trees.n_trees)]
     for mean, count in run.each(functools.partial(_means_of_part, trees, bins, samples), "rows out of bag"):
@@ -88,7 +88,7 @@ def permutation_importances(
 
 
 def _rises_of_tree(trees: PackedTrees, bins: BinMap, data: ForestRows, tree: int) -> Array:
-    """Return the rise of the loss of one tree by shuffling each column; 0 for columns it does not split."""
+    """Return the increase of the loss of one tree by shuffling each column; 0 for columns it does not split."""
     one, which = trees.only(tree), data.bootstrap.out_of_bag(tree)
     assert data.values is not None
     d = data.values.shape[1]

@@ -32,7 +32,7 @@ Array = NDArray[Any]
 
 def _leaves_have_a_number(model: Any, sizes: schema.Sizes) -> str | None:
     if sizes["n_values"] < 1 or model._trees.values.dtype != np.float64 or not sizes["n_weights"]:
-        return "leaves do not have values and a weight each"
+        return "leaves do not have one value and one weight each"
     return None
 
 
@@ -50,29 +50,28 @@ def means(trees: PackedTrees, bins: BinMap, chunk: Chunk) -> Array:
     ),
 )
 class ForestRegressor(Forest, TreeRegressor):
-    """The mean of the values of trees.
+    """Base class of forest regressors, which average the values of trees.
 
     Parameters
     ----------
     criterion : {"squared_error", "absolute_error", "poisson"}, default="squared_error"
         Impurity of a node.
     max_features : int, float, {"sqrt", "log2"} or None, default=1.0
-        Number of columns tried at each node, drawn anew, or their share; None tries all.
+        Number of columns tried at each node, drawn at random, or their fraction; None tries all.
     oob_score : bool or callable, default=False
-        Whether to predict each row by the trees that do not have it, and to score these predictions: by
-        R2, or by a function of targets and predictions.
+        Whether to compute out-of-bag predictions and their score: R2, or a function of targets and predictions.
     monotonic_cst : array-like of int, dict or None, default=None
-        1 where predictions may only rise with a column, -1 where they may only fall, 0 elsewhere.
+        Monotonicity constraint of each column: 1 increasing, -1 decreasing, 0 none.
     splits : {"bins", "exact"}, default="bins"
-        Whether thresholds are those of `max_bins` bins shared by all trees, or any values; the latter needs more time
-        and its rows in memory. `criterion="absolute_error"` always takes them.
+        Whether to use the thresholds of `max_bins` bins shared by all trees, or exact thresholds; the latter takes
+        more time and needs the rows in memory. `criterion="absolute_error"` always uses exact thresholds.
 
     Attributes
     ----------
     estimators_ : list of DecisionTreeRegressor
         The trees, created on access.
     oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        Prediction of each row by the trees that do not have it. Only with `oob_score`.
+        Out-of-bag prediction of each row. Only with `oob_score`.
     """
 
     _tree_class: ClassVar[Any] = DecisionTreeRegressor
@@ -147,10 +146,10 @@ class ForestRegressor(Forest, TreeRegressor):
         self.oob_score_ = float(score(y[0] if one else y.T, self.oob_prediction_))
 
     def _interval(self, values: Array, delta: float) -> Bounds:
-        """Return Student's intervals: the values of the trees are independent given the data."""
+        """Return Student's t intervals: the values of the trees are independent given the data."""
         n = values.shape[1]
         if n < 2:
-            raise ParameterError("An interval needs the spread of several trees: set n_estimators to 2 or more.")
+            raise ParameterError("An interval needs the variance over several trees: set n_estimators to 2 or more.")
         values = values[..., 0] if values.shape[2] == 1 else values
         mean, error = values.mean(axis=1), values.std(axis=1, ddof=1) / np.sqrt(n)
         width = scipy.stats.t.ppf(1.0 - delta / 2, n - 1) * error

@@ -1,9 +1,9 @@
-"""Growing the trees of a forest from rows that are not kept in memory.
+"""Growing the trees of a forest from rows that are not in memory.
 
-Each pass over the rows looks at as many nodes, of several trees, as fit into the memory allowed: of large ones it sums
-the columns drawn by bin, and of small ones it copies the rows, from which the rest of the tree below them is grown.
-Nodes of earlier trees come first, so that whole trees are there when time runs out. Weights of rows are drawn again in
-each pass, and rows go down the tree as it is so far, so that nothing is kept per row and tree.
+Each pass over the rows processes as many nodes, of several trees, as fit into the memory limit: for large nodes it sums
+the drawn columns per bin, and for small ones it copies the rows, from which the subtree is then grown. Nodes of earlier
+trees come first, so that complete trees are available when the time limit is reached. Row weights are drawn again in
+each pass, and rows traverse the current tree again, so that nothing is stored per row and tree.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DEFAULT = 2**31
 
 
 def memory_limit() -> int:
-    """Return the bytes that the rows of a forest may take: those of the environment variable, or 2 GiB."""
+    """Return the memory limit in bytes for the rows of a forest: the environment variable, or 2 GiB."""
     given = os.environ.get(_VARIABLE, "")
     if not given:
         return _DEFAULT
@@ -47,7 +47,7 @@ def memory_limit() -> int:
 
 
 def bins_by_column(run: Run, bins: BinMap) -> Array:
-    """Return the bins of all rows, shape (features, rows); no rows if those of a stream take too much memory."""
+    """Return the bins of all rows, shape (features, rows); no rows if those of a stream need too much memory."""
     n, d = run.source.n_rows, run.source.n_features
     if run.source.streams and n * d > memory_limit():
         run.keep_rows()
@@ -86,7 +86,7 @@ def grow_trees_of_stream(
 
 
 def _plan(model: Any, data: ForestRows, growing: list[_Growing], waiting: list[int]) -> list[_Growing]:
-    """Choose what the next pass looks at; take up further trees while there is memory."""
+    """Choose the nodes that the next pass processes; start further trees while there is memory."""
     chosen: list[_Growing] = []
     memory, at = memory_limit(), 0
     left = memory
@@ -101,7 +101,7 @@ def _plan(model: Any, data: ForestRows, growing: list[_Growing], waiting: list[i
         at += 1
         if not tree.waiting:
             continue
-        if not chosen:  # something has to be looked at
+        if not chosen:  # at least one node has to be processed
             left = max(left, tree.cheapest())
         left -= tree.plan(left, memory)
         if tree.work is None:
@@ -111,7 +111,7 @@ def _plan(model: Any, data: ForestRows, growing: list[_Growing], waiting: list[i
 
 
 def _read_rows(run: Run, bins: BinMap, data: ForestRows, chosen: list[_Growing]) -> None:
-    """Add all rows, in ascending order, to the nodes that the pass looks at."""
+    """Add all rows, in ascending order, to the nodes that the pass processes."""
     row = 0
     for block in run.each(functools.partial(binned_part, bins), "nodes"):
         start, row = row, row + len(block)

@@ -33,7 +33,7 @@ def prepared_rows(trees: PackedTrees, bins: BinMap, X: Array) -> Array:
 
 
 def find_leaf_numbers(trees: PackedTrees, bins: BinMap, rows: Array) -> Array:
-    """Return the number, among the leaves of all trees, of the leaf that each prepared row ends in: (rows, trees)."""
+    """Return the number, among the leaves of all trees, of the leaf that each prepared row reaches: (rows, trees)."""
     out = np.empty((len(rows), trees.n_trees), np.int32)
     if not trees.is_exact:
         find_leaves_of_bins(rows, trees.walk, trees.roots, 0, trees.n_trees, out)
@@ -62,7 +62,7 @@ def tree_values(trees: PackedTrees, bins: BinMap, chunk: Chunk) -> Array:
 
 
 def leaves_of_chunk(trees: PackedTrees, bins: BinMap, chunk: Chunk) -> Array:
-    """Return the number, within its tree, of the leaf that each row of a chunk ends in, shape (rows, trees)."""
+    """Return the number, within its tree, of the leaf that each row of a chunk reaches, shape (rows, trees)."""
     rows = prepared_rows(trees, bins, dense_rows(chunk))
     places = np.flatnonzero(trees.is_inner == 0)
     return np.asarray(places[find_leaf_numbers(trees, bins, rows)] - trees.roots[:-1])

@@ -107,7 +107,7 @@ def raw_scores(nodes: Nodes, bins: BinMap, start: Array, chunk: Chunk) -> Array:
 
 
 def leaves_of(nodes: Nodes, bins: BinMap, chunk: Chunk) -> Array:
-    """Return the leaf of each tree that the rows of a chunk end in."""
+    """Return the leaf of each tree that the rows of a chunk reach."""
     X = bins.with_bins(chunk.X)
     out = np.empty((len(X), nodes.n_trees), np.int64)
     find_leaves(X, nodes, 0, nodes.n_trees, out)
@@ -115,7 +115,7 @@ def leaves_of(nodes: Nodes, bins: BinMap, chunk: Chunk) -> Array:
 
 
 def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
-    """Validation rule of saved models: the number of trees, and categorical splits only on categorical columns."""
+    """Check a saved model: the number of trees, and categorical splits on categorical columns only."""
     if model.n_iter_ * sizes["n_scores"] != sizes["n_trees"]:
         return f"there are {sizes['n_trees']} trees, not {model.n_iter_} times {sizes['n_scores']}"
     columns = model._nodes.column[model._nodes.category >= 0]
@@ -255,7 +255,7 @@ class HistGradientBoosting(InterpretableTrees, StagedPredictions, CategoricalCol
 
     @property
     def _goes_on(self) -> bool:
-        """Whether a fit adds trees to existing ones."""
+        """Return whether a fit adds trees to existing ones."""
         return bool(self.warm_start) and hasattr(self, "_nodes")
 
     # -------------------------------------------------------------------------------------------------------- fitting

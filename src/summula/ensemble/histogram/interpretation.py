@@ -82,7 +82,7 @@ class InterpretableTrees(ExplainedTrees):
         Returns
         -------
         dict of str to float
-            Columns without names are called x0, x1, ...; `feature_importances_` has shares in the order of the columns.
+            Columns without names are called x0, x1, ...; `feature_importances_` has normalised values in column order.
         """
         check_is_fitted(self)
         if not is_choice(kind, ("gain", "split")):

@@ -48,7 +48,7 @@ def _drawn(estimator: Any, y: Array, seed: int) -> Array:
 
 
 def should_stop(scores: list[float], patience: int, tol: float) -> bool:
-    """Whether none of the last scores is better than the one before them."""
+    """Return whether none of the last scores is better than the one before them."""
     if len(scores) < patience + 1:
         return False
     return not any(score > scores[-patience - 1] + tol for score in scores[-patience:])
@@ -162,7 +162,7 @@ class Watcher:
         return rows.z
 
     def is_enough(self) -> bool:
-        """Whether the score no longer improves."""
+        """Return whether the score no longer improves."""
         scores = self._scores if self.watched is None else self._watched_scores
         return self.stops and should_stop(scores, self.owner.n_iter_no_change, self.owner.tol)
 

@@ -1,6 +1,6 @@
 """Machinery of gradient boosting with exact trees, or with any other base learner.
 
-Reading order: `losses` (negative gradients, line searches in leaves), `learners` (what is fitted to the gradients),
-`boosting` (a stage), `additive_model` (the learners so far), `staged` (predictions after each stage, of all boosted
-models), `base` (what classifier and regressor share).
+Reading order: `losses` (negative gradients, line searches in leaves), `learners` (base learners fitted to the
+gradients), `boosting` (a stage), `additive_model` (the learners so far), `staged` (predictions after each stage, for
+all boosted models), `base` (base class of the estimators).
 """

@@ -84,10 +84,10 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
 
 
 def _stages_agree(model: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: trees or other learners, as many as stages need, of the same columns."""
+    """Check a saved model: trees or other learners, as many as there are stages, for the same columns."""
     n = model.n_estimators_ * sizes["n_scores"]
     if (model._nodes is None) == (not model._learners):
-        return "there are either trees or other learners"
+        return "there must be either trees or other learners"
     if any((one is None) != (model._nodes is None) for one in (model._values, model._impurity)):
         return "there are trees without values, or values without trees"
     if len(model._steps) != n:
@@ -101,12 +101,12 @@ def _stages_agree(model: Any, sizes: schema.Sizes) -> str | None:
         return f"there are {len(model._learners)} learners, not {n}"
     for learner in [*model._learners, *([] if isinstance(model.init_, str) else [model.init_])]:
         if getattr(learner, "n_features_in_", None) != sizes["n_features"]:
-            return f"a learner does not take {sizes['n_features']} columns"
+            return f"a learner does not have {sizes['n_features']} columns"
     return None
 
 
 def grows_trees(model: Any) -> bool:
-    """Whether the base learners are trees; other estimators have no leaves."""
+    """Return whether the base learners are trees; other estimators have no leaves."""
     if model.estimator is not None:
         raise AttributeError("apply is only available for trees, not for other learners")
     return True
@@ -130,7 +130,7 @@ def grows_trees(model: Any) -> bool:
     _seed=schema.Integer(0, 2**32),
 )
 class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
-    """Stages of learners that follow the negative gradient of a loss.
+    """Base class of gradient boosting: stages of learners fitted to the negative gradient of a loss.
 
     Parameters
     ----------
@@ -139,34 +139,34 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
     n_estimators : int, default=100
         Number of stages.
     subsample : float, default=1.0
-        Share of the rows that each stage uses, drawn anew; the others give `oob_improvement_`.
+        Fraction of rows, drawn at random, that each stage uses; the others are used for `oob_improvement_`.
     criterion : str, default="deprecated"
-        Has no effect, as in scikit-learn: splits are those of the squared error.
+        Ignored, as in scikit-learn: splits use the squared error.
     min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_depth, min_impurity_decrease : int or float
         Limits of the trees, as in `DecisionTreeRegressor`; `max_depth` is 3 by default.
     random_state : int, Generator, RandomState or None, default=None
-        For rows and columns drawn, and rows held out.
+        Seed for drawing rows and columns, and for choosing held-out rows.
     max_features : int, float, {"sqrt", "log2"} or None, default=None
-        Number of columns tried at each node, drawn anew, or their share; None tries all.
+        Number of columns tried at each node, drawn at random, or their fraction; None tries all.
     verbose : int, default=0
-        For compatibility; use scikit-learn's callbacks for progress.
+        Ignored; use scikit-learn's callbacks for progress reports.
     max_leaf_nodes : int or None, default=None
         Maximum number of leaves of a tree.
     warm_start : bool, default=False
-        Whether a fit adds stages to those of the fit before.
+        Whether to add stages to those of the previous fit.
     validation_fraction : float, default=0.1
-        Share of the rows held out to stop by, with `n_iter_no_change`.
+        Fraction of rows held out for early stopping, with `n_iter_no_change`.
     n_iter_no_change : int or None, default=None
-        Stages without a lower loss of the rows held out after which to stop; None does not stop early.
+        Number of stages without improvement of the held-out loss after which to stop; None disables early stopping.
     tol : float, default=1e-4
-        What counts as lower.
+        Minimum improvement of the loss.
     ccp_alpha : float, default=0
         Penalty per leaf; trees are pruned.
     estimator : regressor, optional
-        What is fitted to the negative gradients instead of a tree: any regressor. Each is multiplied by the factor that
-        lowers the loss most.
+        Base learner fitted to the negative gradients instead of a tree: any regressor. Each is multiplied by the
+        factor that minimises the loss.
     max_time : float, optional
-        Seconds after which a fit stops with the stages it has.
+        Time limit in seconds, after which the stages so far are kept.
 
     Attributes
     ----------
@@ -176,15 +176,15 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
         Number of stages.
     n_trees_per_iteration_ : int
     init_ : estimator or "zero"
-        What the first stage starts from.
+        Initial estimator.
     train_score_ : ndarray of shape (n_estimators_,)
-        Mean loss of the rows used, after each stage.
+        Mean loss on the rows used, after each stage.
     oob_scores_, oob_improvement_ : ndarray of shape (n_estimators_,)
-        Mean loss of the rows not used, after each stage, and by how much it fell; where `subsample` is below 1.
+        Mean loss on the rows not used, after each stage, and its decrease; only if `subsample` is below 1.
     oob_score_ : float
         The last of `oob_scores_`.
     feature_importances_ : ndarray of shape (n_features,)
-        Decrease of the squared error of the gradients by the splits on each column, as shares of all.
+        Normalised decrease of the squared error of the gradients by the splits on each column.
     max_features_ : int
     """
 
@@ -214,17 +214,17 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
         return y
 
     def _default_start(self) -> Any:
-        """Return the estimator to start from where none is given."""
+        """Return the default initial estimator."""
         raise NotImplementedError
 
     def _check_rows(self, y: Array, weight: Array | None) -> None:
-        """Raise an error for targets or weights that are invalid for the loss."""
+        """Raise for targets or weights that are invalid for the loss."""
 
     # -------------------------------------------------------------------------------------------------------- fitting
 
     @property
     def _goes_on(self) -> bool:
-        """Whether a fit adds stages to existing ones."""
+        """Return whether a fit adds stages to existing ones."""
         return bool(self.warm_start) and hasattr(self, "n_estimators_")
 
     @property
@@ -239,12 +239,12 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
         Parameters
         ----------
         monitor : callable, optional
-            Called after each stage with its number, the model so far and a dict; the fit ends when it returns True.
+            Called after each stage with its number, the model so far and a dict; the fit stops if it returns True.
         """
         warm, before = self._goes_on, getattr(self, "classes_", None)
         with self._fitting(X, y, sample_weight) as run:
             if self.criterion != "deprecated":
-                warn("criterion of gradient boosting is deprecated and has no effect; leave it out.", FutureWarning)
+                warn("criterion of gradient boosting is deprecated and has no effect; omit it.", FutureWarning)
             if warm and before is not None:
                 check_same_classes(before, self.classes_)
             check_one_target(run, y)
@@ -263,14 +263,14 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
         return self
 
     def _boost(self, run: Run, X: Any, y: Array, weight: Array | None, seed: int, monitor: Any) -> None:
-        """Divide the rows, find the start, and add stages."""
+        """Split off held-out rows, compute the initial scores, and add stages."""
         warm, loss, out = self._goes_on, self._make_loss(), None
         if self.n_iter_no_change is not None:
             out = held_out_rows(self, y, weight, seed)
             if self._labelled and len(np.unique(y[~out])) < len(self.classes_):
                 raise DataError(
                     "The training data after the early stopping split is missing some classes. Try using another "
-                    "random seed, or give more rows of each class."
+                    "random seed, or pass more rows of each class."
                 )
         kept = slice(None) if out is None else ~out
         w = None if weight is None else weight[kept]
@@ -318,7 +318,7 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
     def _add_stages(
         self, run: Run, stages: Stages, init: Any, held: Rows | None, patience: Patience | None, monitor: Any
     ) -> None:
-        """Add stages until there are enough, or more do not help."""
+        """Add stages until there are enough, or early stopping."""
         model = AdditiveModel.of(self) if self._goes_on else AdditiveModel()
         stages.out_of_bag = model.history.last_out_of_bag()
 
@@ -373,7 +373,7 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
 
     @property
     def estimators_(self) -> Array:
-        """The learners, shape (n_estimators_, n_trees_per_iteration_)."""
+        """Fitted learners, shape (n_estimators_, n_trees_per_iteration_)."""
         check_is_fitted(self)
         if self._nodes is None or self._impurity is None or self._values is None:
             flat = list(self._learners)
@@ -386,14 +386,14 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
 
     @property
     def oob_score_(self) -> float:
-        """Mean loss of the rows that the last stage did not use."""
+        """Mean loss on the rows that the last stage did not use."""
         if not hasattr(self, "oob_scores_"):
             raise AttributeError("oob_score_ is only available if subsample < 1")
         return float(self.oob_scores_[-1])
 
     @property
     def feature_importances_(self) -> Array:
-        """Decrease of the squared error of the gradients by the splits on each column, as shares of all."""
+        """Normalised decrease of the squared error of the gradients by the splits on each column."""
         check_is_fitted(self)
         if self._nodes is None:
             raise AttributeError("feature_importances_ is only available for trees, not for other learners")
@@ -402,7 +402,7 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
 
     @available_if(grows_trees)
     def apply(self, X: Any) -> Any:
-        """The leaf of each tree that rows end in.
+        """Return the leaf of each tree that rows reach.
 
         Parameters
         ----------
@@ -419,7 +419,7 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
 
 
 def _chunk_of(X: Any) -> Chunk:
-    """Return rows of a fit as a chunk."""
+    """Return training rows as a chunk."""
     n = int(X.shape[0])
     return Chunk(X if isinstance(X, np.ndarray) else SparseRows(X, 0, n), None, None, 0, n, X.dtype)
 

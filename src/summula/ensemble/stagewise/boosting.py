@@ -1,15 +1,14 @@
-"""Gradient boosting: descent in the space of functions.
+"""Gradient boosting: gradient descent in function space.
 
-From a start f_0, stage m (Friedman 2001; Hastie, Tibshirani and Friedman 2009, algorithm 10.3)
-
-    1. draws rows, if only a share of them is used,
+    From an initial f_0, stage m (Friedman 2001; Hastie, Tibshirani and Friedman 2009, algorithm 10.3)
+    1. draws rows, if only a fraction of them is used,
     2. computes the negative gradients g_i = -dL(y_i, f)/df at f = f_{m-1}(x_i),
     3. fits a base learner to g,
-    4. searches along it: a value for every leaf of a tree, or a factor of any other learner (`learners`),
+    4. performs a line search: a value for every leaf of a tree, or a factor for any other learner (`learners`),
     5. adds it, times the learning rate, to f.
 
-Several classes have one score and one learner each. Rows that were not drawn say by how much a stage lowers the loss of
-rows that it has not seen.
+Several classes have one score and one learner each. Rows that were not drawn estimate the decrease of the loss on new
+rows.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Rows(NamedTuple):
 
 
 class History(NamedTuple):
-    """Mean losses after each stage: of the rows used, of the others, and how much the latter fell."""
+    """Mean losses after each stage: on the rows used, on the others, and the decrease of the latter."""
 
     train: list[float]
     out_of_bag: list[float]
@@ -62,7 +61,7 @@ class Stages:
     rows : Rows
     learning_rate : float
     subsample : float
-        Share of the rows used in a stage.
+        Fraction of rows used in a stage.
     seed : int
     """
 
@@ -75,7 +74,7 @@ class Stages:
         self._n_used = n if subsample >= 1.0 else max(1, int(subsample * n))
         self._weight = np.ones(n) if rows.weight is None else rows.weight
         self._all_used = rows.weight is None
-        self.out_of_bag: float | None = None  # the mean loss of rows not used by the last stage
+        self.out_of_bag: float | None = None  # mean loss on rows not used by the last stage
 
     def add(self, number: int, history: History) -> list[Any]:
         """Add a stage; return its learners, one per score."""
@@ -116,7 +115,7 @@ class Patience:
         self._recent, self._tol, self._loss, self._stage = np.full(patience, np.inf), tol, loss, 0
 
     def is_over(self) -> bool:
-        """Look at the loss after a stage; return whether to stop."""
+        """Record the loss after a stage; return whether to stop."""
         value = self._loss()
         if not (value + self._tol < self._recent).any():
             return True

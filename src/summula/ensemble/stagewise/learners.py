@@ -1,10 +1,10 @@
-"""Base learners of gradient boosting: what is fitted to the negative gradients of a stage.
+"""Base learners of gradient boosting, fitted to the negative gradients of a stage.
 
-A tree has its own line search in every leaf. Any other regressor h has one for all rows,
+For a tree there is a line search in every leaf. For any other regressor h there is one for all rows,
 
     gamma = argmin over gamma of  sum_i w_i L(y_i, f(x_i) + gamma h(x_i)),                                          (1)
 
-and is multiplied by it.
+by which it is multiplied.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ class TreeLearner:
         Returns
         -------
         tree : ExactTree
-            Whose leaves have the values of the line search.
+            Tree with the values of the line search in its leaves.
         update : ndarray of shape (n,)
-            These values, row by row.
+            These values for each row.
         """
         limits = self._limits._replace(key=stream_key(self._seed, (_FEATURES, number)))
         tree = self._grower.grow(g, None if stage.is_whole else stage.weight, Outputs(), limits)
@@ -133,7 +133,7 @@ class AnyLearner:
         Returns
         -------
         learner : tuple of regressor and float
-            With its factor (1).
+            The regressor and its factor (1).
         update : ndarray of shape (n,)
         """
         model = seeded_clone(self._estimator, stream_key(self._seed, (_FEATURES, number)))
@@ -147,7 +147,7 @@ class AnyLearner:
 
 
 def _best_factor(stage: Stage, k: int, h: Array, used: Array) -> float:
-    """Return (1); 0 where no positive factor lowers the loss."""
+    """Return (1); 0 if no positive factor decreases the loss."""
     loss, y, f, w = stage.loss, stage.y[used], stage.f[:, used], stage.weight[used]
     direction = h[used]
     if not direction.any():

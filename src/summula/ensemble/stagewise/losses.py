@@ -3,9 +3,9 @@
     negative gradient   g_i = -dL(y_i, f) / df  at  f = f(x_i)                                                      (1)
     line search         gamma_j = argmin over gamma of  sum_{i in leaf j} w_i L(y_i, f(x_i) + gamma)                (2)
 
-(2) is the mean of the residuals for squared errors, their median for absolute ones, a quantile of theirs for the
-quantile loss. Huber's loss has the median of the residuals plus the mean of their distances from it, cut at its bend.
-For the others one Newton step from 0, with the second derivatives h_i of the loss, is taken:
+(2) is the mean of the residuals for the squared error, their median for the absolute error, their quantile for the
+quantile loss. For the Huber loss it is the median of the residuals plus the mean of their clipped deviations from it.
+For the others it is one Newton step from 0, with the second derivatives h_i of the loss:
 
     gamma_j = sum w_i g_i / sum w_i h_i          (times (K - 1) / K for K > 2 classes, after Friedman 2001).        (3)
 
@@ -29,7 +29,7 @@ __all__ = ["ClassScores", "MarginLoss", "ResidualLoss", "StageLoss"]
 
 Array = NDArray[Any]
 
-_TINY = 1e-150  # below it a sum of second derivatives is 0: the leaf cannot be improved
+_TINY = 1e-150  # smaller sums of second derivatives count as 0: the leaf cannot be improved
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -40,7 +40,7 @@ class StageLoss(ABC):
     ----------
     n_scores : int
     factor : float
-        By which scikit-learn multiplies the mean loss in `train_score_`.
+        Factor by which scikit-learn multiplies the mean loss in `train_score_`.
     is_smooth : bool
     """
 
@@ -78,7 +78,7 @@ class StageLoss(ABC):
 
     @abstractmethod
     def scores(self, predictions: Array) -> Array:
-        """Return the scores, shape (n_scores, n), of predictions of the start: numbers, or probabilities of classes."""
+        """Return the scores, shape (n_scores, n), for predictions of the initial estimator."""
 
     def mean(self, y: Array, f: Array, w: Array | None) -> float:
         """Return the mean loss, times `factor`."""
@@ -101,9 +101,9 @@ class ResidualLoss(StageLoss):
     name : str
         "squared_error", "absolute_error", "huber" or "quantile".
     alpha : float
-        Level of the quantile, or of the size of residuals beyond which Huber's loss is linear.
+        Quantile level, or that of the absolute residuals above which the Huber loss is linear.
     bend : float
-        What follows from it: the level, or the size.
+        The level, or the threshold of the Huber loss computed from it.
     """
 
     name: str
@@ -161,7 +161,7 @@ class MarginLoss(StageLoss):
     Attributes
     ----------
     name : str
-        "log_loss", of which f is the log-odds, or "exponential", of which it is half of them.
+        "log_loss", for which f is the log-odds, or "exponential", for which it is half the log-odds.
     """
 
     name: str

@@ -13,13 +13,13 @@ __all__ = ["seeded_clone"]
 
 
 def seeded_clone(estimator: Any, key: int) -> Any:
-    """Return a clone whose parameters `random_state`, those of nested estimators included, are drawn.
+    """Return a clone with random seeds for every `random_state` parameter, including those of nested estimators.
 
     Parameters
     ----------
     estimator : estimator
     key : int
-        Of the stream of random numbers (`core.engine.random.stream_key`).
+        Key of the stream of random numbers (`core.engine.random.stream_key`).
     """
     model = clone(estimator)
     names = sorted(name for name in model.get_params() if name == "random_state" or name.endswith("__random_state"))

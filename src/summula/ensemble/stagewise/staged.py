@@ -1,4 +1,4 @@
-"""Predictions of boosted models after each stage: an author writes `_staged_scores`."""
+"""Predictions of boosted models after each stage; subclasses implement `_staged_scores`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FIT_DOCS = """
 Parameters
 ----------
 X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-    Training data. Trees take NaN for a missing value and infinities for the outermost values of their column,
-    and hold sparse rows as dense columns.
+    Training data. Trees treat NaN as missing and infinities as the extreme values of their column, and store sparse
+    rows as dense columns.
 y : array-like of shape (n_samples,), or name of a column of X
     Class labels of any type, or targets.
 sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-    Sample weights; rows of weight 0 are left out.
+    Sample weights; rows of weight 0 are ignored.
 """
 
 

@@ -47,8 +47,8 @@ Actions = NDArray[np.int64]
 POLICY_ITERATION = "policy iteration"
 
 _EPS = float(np.finfo(np.float64).eps)
-_MOST_ENTRIES = 1 << 25  # maximum per call of a kernel, so that Ctrl-C is noticed within about 0.1 s
-_FEWEST_ENTRIES = 1 << 14  # minimum per thread: with fewer, starting a thread takes longer
+_MOST_ENTRIES = 1 << 25  # maximum number of transitions per kernel call, so that Ctrl-C takes effect within about 0.1 s
+_FEWEST_ENTRIES = 1 << 14  # minimum number of transitions per thread: with fewer, starting a thread takes longer
 
 
 class Backup(NamedTuple):
@@ -132,7 +132,7 @@ class Backups:
         return float(change[0]), float(change[1])
 
     def bounds(self, V: Array, backup: Backup) -> Bounds:
-        """Return what is added to T V to obtain the lower and upper bound (2), widened by (3)."""
+        """Return the terms added to T V for the lower and upper bound (2), widened by (3)."""
         low, high = (min(backup.low, 0.0), max(backup.high, 0.0)) if self._may_end else (backup.low, backup.high)
         far = self.gamma / (1.0 - self.gamma)
         size = self._largest_reward + float(np.abs(V).max()) + float(np.abs(backup.TV).max())

@@ -7,14 +7,14 @@ number of steps, and if L <= T_pi L, or U >= T U, then repeating the backups sho
     L <= V^pi <= V* <= U,    where T_pi^k L increases to V^pi, and T_pi^k U, at most U, converges to V^pi for every
                              proper policy                                                                         (1)
 
-Policy iteration begins with a proper policy, the one that ends soonest. A strict improvement is proper too, unless it
+Policy iteration starts from a proper policy, the one that ends soonest. A strict improvement is proper, too, unless it
 earns a positive reward forever, and then V* is infinite (Bertsekas and Tsitsiklis 1991). For the last policy, with
 V = V^pi up to rounding,
 
     L = V - epsilon N,    U = V + epsilon N if that satisfies T U <= U, else V* of the rewards r + epsilon         (2)
 
 epsilon exceeds the rounding errors of Bellman's equation, so both inequalities hold in exact arithmetic. If a policy
-can go round in circles without a reward, there is no such epsilon: U = V + epsilon N then holds up to rounding only.
+has a cycle with zero reward, there is no such epsilon: U = V + epsilon N then holds up to rounding only.
 
 References: Bertsekas and Tsitsiklis, Mathematics of Operations Research 16 (1991), 580-595.
 """
@@ -42,10 +42,10 @@ __all__ = ["approximate", "evaluate", "policy_iteration", "proper", "value_itera
 Array = NDArray[np.float64]
 Actions = NDArray[np.int64]
 
-_DENSE = 1_000  # states up to which the matrix is decomposed as a dense one
-_MOST_STEPS = 1e12  # expected number, above which the linear system is singular up to rounding
+_DENSE = 1_000  # number of states up to which a dense LU decomposition is used
+_MOST_STEPS = 1e12  # expected number of steps above which the linear system is singular up to rounding
 _SOON = 0.999
-_ACCURACY = 1e-13  # of GMRES, relative to the rewards
+_ACCURACY = 1e-13  # tolerance of GMRES, relative to the rewards
 _RESTART = 40
 _SWEEPS = 300
 _CYCLES = 5
@@ -64,7 +64,7 @@ class _Value(NamedTuple):
 
 
 def without_absorbing(process: Process) -> Process:
-    """Return the process with states that are never left, and have no rewards, as ends of the process."""
+    """Return the process with absorbing states without rewards as ends of the process."""
     S, A = process.n_states, process.n_actions
     rows = np.arange(S * A)
     available = process.r > -np.inf
@@ -91,7 +91,7 @@ def proper(process: Process, policy: Any) -> NDArray[np.bool_]:
 
 
 def _reached(P: Any, ends: Array) -> tuple[NDArray[np.bool_], Any]:
-    """Search backwards from the end; return what is found, and the next state on a shortest path (S for the end)."""
+    """Search backwards from the end; return the states found, and the next state on a shortest path (S for the end)."""
     from scipy.sparse import csgraph
 
     S = P.shape[1]
@@ -162,7 +162,7 @@ def _value(process: Process, policy: Any, start: _Value | None = None) -> _Value
 
 
 def _solved_sparsely(matrix: Any, right: Array, near: Array) -> Array:
-    """Solve by GMRES, or by a sparse LU decomposition where that is slow (long corridors)."""
+    """Solve by GMRES, or by a sparse LU decomposition if that is slow (long corridors)."""
     from scipy.sparse import linalg
 
     columns = []
@@ -250,7 +250,7 @@ def _improvement(process: Process, policy: Actions, value: _Value) -> Actions | 
 
 
 def approximate(backups: Backups, V: Array, stop: Stop) -> Array:
-    """Return V after sweeps V := T V that cost less than the linear systems they spare policy iteration."""
+    """Return V after sweeps V := T V, which are cheaper than the linear systems of policy iteration they replace."""
     for _ in range(_SWEEPS):
         before, V = V, backups.best(V).TV
         if float(np.abs(V - before).max()) <= 1e-6 * float(np.abs(V).max()) or stop.clock.is_over:
@@ -314,7 +314,7 @@ def _upper(process: Process, policy: Actions, value: _Value, epsilon: float) -> 
                 return above.V if _is_above(process, above.V) else near
             policy = better
     except (DataError, ParameterError):
-        pass  # circles without a reward: there is no such bound
+        pass  # zero-reward cycles: there is no such bound
     return near
 
 

@@ -4,8 +4,8 @@ With P_pi(s, s') = sum_a pi(a | s) P(s' | s, a) and r_pi(s) = sum_a pi(a | s) r(
 
     V^pi = r_pi + gamma P_pi V^pi,     so     (I - gamma P_pi) V^pi = r_pi                                         (1)
 
-is solved by a dense LU decomposition, or beyond a thousand states by BiCGSTAB, and where that is slow (chains that mix
-slowly) by a sparse LU decomposition or, on request, by GMRES, which needs no further memory. For any V, the residual
+is solved by a dense LU decomposition, or for more than a thousand states by BiCGSTAB, and if that is slow (slowly
+mixing chains) by a sparse LU decomposition or, on request, by GMRES, which needs less memory. For any V, the residual
 b = r_pi + gamma P_pi V - V bounds the error as in `bounds.py`:
 
     V + min b / (1 - gamma)  <=  V^pi  <=  V + max b / (1 - gamma)                                                 (2)
@@ -31,9 +31,9 @@ __all__ = ["PolicyValue", "check_policy", "evaluate", "refined"]
 
 Array = NDArray[np.float64]
 
-_DENSE = 1_000  # states up to which the matrix is decomposed as a dense one
-_STEPS = 60  # of BiCGSTAB, before something else is tried
-_RESTART = 40  # vectors that GMRES keeps
+_DENSE = 1_000  # number of states up to which a dense LU decomposition is used
+_STEPS = 60  # maximum number of BiCGSTAB steps before another method is tried
+_RESTART = 40  # number of vectors stored by GMRES
 _CYCLES = 1_000
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -99,7 +99,7 @@ def check_policy(policy: Any, process: Process) -> Array | NDArray[np.int64]:
 
 
 def evaluate(process: Process, policy: Any, method: str, tol: float, start: Array | None = None) -> PolicyValue:
-    """Solve (1) for a checked policy; iterative methods start at the given values."""
+    """Solve (1) for a validated policy; iterative methods start at the given values."""
     P, r = process.chain(policy)
     gamma = process.gamma
     V, used = _solved(P, r, gamma, method, tol, r if start is None else start)
@@ -123,7 +123,7 @@ def refined(process: Process, policy: Any, V: Array, fall: float) -> Array:
 
 
 def _by_bicgstab(P: Any, gamma: float, b: Array, start: Array | None, atol: float) -> tuple[Array, bool]:
-    """Solve (I - gamma P) x = b, and tell whether the norm of the residual is at most `atol`."""
+    """Solve (I - gamma P) x = b, and return whether the norm of the residual is at most `atol`."""
     from scipy.sparse import linalg
 
     S = len(b)

@@ -2,8 +2,8 @@
 
     V^pi from (I - gamma P_pi) V = r_pi,        pi(s) := argmax_a [ r(s, a) + gamma sum_s' P(s' | s, a) V^pi(s') ]   (1)
 
-Each policy is at least as good as the one before in every state, and no policy occurs twice, so (1) ends. Actions are
-exchanged only where that gains more than rounding errors, which ties would otherwise turn into an endless loop.
+Each policy is at least as good as the previous one in every state, and no policy occurs twice, so (1) terminates.
+Actions are changed only if the gain exceeds rounding errors; otherwise ties could cause an infinite loop.
 
     V_H = terminal values,      V_t(s) = max_a [ r(s, a) + gamma sum_s' P(s' | s, a) V_{t+1}(s') ]                  (2)
 """

@@ -4,13 +4,13 @@
     V(s) := (T V)(s)   state by state, with the values that are already new (asynchronous, Gauss-Seidel)          (2)
     V := T_pi^m T V,   pi greedy for V (modified policy iteration)                                                 (3)
 
-T_pi is the backup with the actions of a policy: it costs a fraction 1 / A of T. In (3) m is chosen by itself: sweeps
-of T_pi go on while they contract, until the span of T_pi V - V has fallen to a tenth, at most 100 times. (3) converges
-from any V, since adding a constant to V changes no policy, and with a constant T V >= V can be had (Puterman, section
-6.5). Where ten sweeps do not suffice, the chain of the policy mixes slowly, and the rest of the fall is left to
-BiCGSTAB. Its steps have no such guarantee: when the gap does not fall, they are suspended, each time for longer. All
-stop by the bounds of `bounds.py`; (2) needs a synchronous backup for them, which is made when the changes of a sweep,
-d, are small enough that the span gamma / (1 - gamma) (max d - min d) would do.
+T_pi is the backup with the actions of a policy: it costs a fraction 1 / A of T. In (3) m is chosen adaptively: sweeps
+of T_pi continue until the span of T_pi V - V has decreased to a tenth, at most 100 times. (3) converges from any V,
+since adding a constant to V changes no policy, and T V >= V holds for some constant (Puterman, section 6.5). If ten
+sweeps do not suffice, the chain of the policy mixes slowly, and BiCGSTAB is used instead. Its steps have no such
+guarantee: if the gap does not decrease, they are suspended, each time for longer. All methods stop by the bounds of
+`bounds.py`; (2) needs a synchronous backup for these, which is computed when the changes of a sweep, d, are so small
+that the span gamma / (1 - gamma) (max d - min d) would satisfy the tolerance.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Array = NDArray[np.float64]
 ORDERS = ("synchronous", "gauss_seidel", "random")
 _SWEEPS = 100
 _FALL = 0.1
-_FEW = 10  # sweeps that a chain which mixes fast needs
-_PATIENCE = 20  # steps without a smaller gap, after which there are only sweeps for a while
+_FEW = 10  # number of sweeps sufficient for fast mixing chains
+_PATIENCE = 20  # number of steps without a smaller gap after which only sweeps are used temporarily
 
 
 def synchronous(backups: Backups, V: Array, stop: Stop) -> MDPSolution:
@@ -67,14 +67,14 @@ def _iterate(backups: Backups, V: Array, stop: Stop, sweeps: int, method: str) -
 
 
 class _Extrapolation:
-    """Whether BiCGSTAB may be used: not for 20, 40, ... steps after each 20 steps without a smaller gap."""
+    """Return whether BiCGSTAB may be used: not for 20, 40, ... steps after each 20 steps without a smaller gap."""
 
     def __init__(self) -> None:
         self._least, self._steps = np.inf, 0
         self._suspended, self._next = 0, _PATIENCE
 
     def helps(self, gap: float) -> bool:
-        """Take note of the gap of a step."""
+        """Record the gap of a step."""
         self._steps = 0 if gap < self._least else self._steps + 1
         self._least = min(self._least, gap)
         if self._suspended == 0 and self._steps >= _PATIENCE:
@@ -84,7 +84,7 @@ class _Extrapolation:
 
 
 def _evaluated(backups: Backups, backup: Backup, sweeps: int, extrapolates: bool, stop: Stop) -> Array:
-    """Return T_pi^m T V, or an equally good approximation of V^pi; T V itself and its backup are left as they are."""
+    """Return T_pi^m T V, or an equally good approximation of V^pi; T V itself and its backup are not modified."""
     span = backup.high - backup.low
     enough = max(_FALL * span, 0.1 * stop.tol * (1.0 - backups.gamma))
     now, other = backup.TV, np.empty_like(backup.TV)
@@ -104,7 +104,7 @@ def in_order(backups: Backups, V: Array, stop: Stop, order: Any, rng: np.random.
     method = _name(order)
     policy, far = np.empty(S, np.int64), gamma / (1.0 - gamma)
     trace: list[float] = []
-    wanted = stop.tol  # of the span of a sweep, before the synchronous backup is made
+    wanted = stop.tol  # span of a sweep, relative to the tolerance, at which the synchronous backup is computed
     try:
         while True:
             low, high = backups.in_place(V, policy, _states(order, S, rng))

@@ -24,18 +24,18 @@ class Neighbors(NamedTuple):
 
     @classmethod
     def none(cls, queries: int, k: int, n: int) -> Neighbors:
-        """Return heaps of rows that any other row is nearer than."""
+        """Return initial heaps, whose entries are farther away than any row."""
         return cls(np.full((queries, k), np.inf), np.full((queries, k), n, np.int64))
 
     @classmethod
     def stacked(cls, found: Sequence[Neighbors]) -> Neighbors:
-        """Return the neighbours of several groups of queries, one below the other."""
+        """Concatenate the neighbours of several groups of queries."""
         if len(found) == 1:
             return found[0]
         return cls(np.concatenate([one.values for one in found]), np.concatenate([one.rows for one in found]))
 
     def merged(self, later: Neighbors, k: int) -> Neighbors:
-        """Return the k nearest of these rows and of rows with larger numbers, which come after equally near ones."""
+        """Return the k nearest of these rows and of rows with larger numbers, which lose ties."""
         values = np.hstack([self.values, later.values])
         order = np.argsort(values, axis=1, kind="stable")[:, :k]
         rows = np.hstack([self.rows, later.rows])

@@ -1,4 +1,4 @@
-"""The indexes of models: built when they are first needed, and again when rows or parameters change."""
+"""Cache of the indexes of models, built on first use, and again when rows or parameters change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["cached_index"]
 
 @dataclass(frozen=True, eq=False)
 class _BuiltIndex:
-    """An index beside what it was made from."""
+    """An index with the settings from which it was built."""
 
     settings: tuple[Any, ...]
     index: SearchIndex
@@ -23,14 +23,14 @@ class _BuiltIndex:
         return all(a is b for a, b in zip(self.settings, settings, strict=True))
 
 
-# The index of each model, and by the identity of the training rows, which copies of a model share. Loaded models make
-# theirs when they need it.
+# The index of each model, and by the identity of the training rows, which copies of a model share. Loaded models build
+# their index on first use.
 _indexes: WeakKeyDictionary[Any, _BuiltIndex] = WeakKeyDictionary()
 _indexes_of_rows: WeakValueDictionary[int, _BuiltIndex] = WeakValueDictionary()
 
 
 def cached_index(model: Any, settings: tuple[Any, ...], build: Callable[[], SearchIndex]) -> SearchIndex:
-    """Return the index of a model for these settings, of which the first are the training rows."""
+    """Return the index of a model for these settings, the first of which are the training rows."""
     rows = settings[0]
     known = _indexes.get(model) or _indexes_of_rows.get(id(rows))
     if known is None or not known.is_made_from(settings):

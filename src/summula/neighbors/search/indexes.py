@@ -1,20 +1,20 @@
-"""Indexes of the training rows: how the candidates for the nearest rows are found.
+"""Indexes of the training rows, which find the candidates for the nearest rows.
 
     BlockIndex      a k-d tree for few columns, or all rows in turn
     ProductIndex    squared distances in many columns, from products of matrices
     DeferredIndex   the same of a small table, prepared when there are enough queries
     SparseIndex     sparse rows (`sparse_rows`)
-    PairwiseIndex   distances that SciPy or the user computes (`pairwise`)
-    StreamedIndex   rows in files or Dask collections, block after block (`streamed`)
-    GivenIndex      distances given in place of rows (`pairwise`)
+    PairwiseIndex   distances computed by SciPy or the user (`pairwise`)
+    StreamedIndex   rows in files or Dask collections, block by block (`streamed`)
+GivenIndex      precomputed distances (`pairwise`)
 
-All give the k nearest rows, of equally near ones those of the smallest numbers, nearest first.
+All return the k nearest rows, nearest first, with ties ordered by row number.
 
-The scores of `ProductIndex` are, for rows less a centre, divided by the length R of the longest, in single precision,
+The scores of `ProductIndex` are, for rows minus a centre, divided by the largest norm R, in single precision,
 
     s(x, z) = |z|^2 / 2 (1 - e) - x'z - e |x| |z|                                                                   (1)
 
-as one product of rows with two further columns. With e = (d + 16) 2^-24 above the rounding error of the product,
+as one product of rows with two additional columns. With e = (d + 16) 2^-24 above the rounding error of the product,
 
     s(x, z) <= (|x - z|^2 - |x|^2) / 2                                                                              (2)
 
@@ -22,7 +22,7 @@ so a row z that is nearer than the k-th nearest so far, at V_k, has
 
     s(x, z) <= (V_k / R^2 - |x|^2) / 2                                                                              (3)
 
-and only rows with such a score are measured, in double precision.
+and only for rows with such a score is the distance computed, in double precision.
 """
 
 from __future__ import annotations
@@ -46,28 +46,29 @@ __all__ = ["BlockIndex", "DeferredIndex", "ProductIndex", "build_index", "index_
 
 Array = NDArray[Any]
 
-_TREE_ROWS = 512  # up to which all rows are measured within a few microseconds per query
-_TREE_COLUMNS = 15  # up to which a tree is tried
-_SURE_COLUMNS = 8  # up to which it is faster than products whatever the rows are like
-_PROBES, _PROBED = 24, 6  # queries that tell, and their neighbours
-_LEAF_COST = 10  # time per leaf and column of a tree, in those of a product per row
-_QUERIES = 1_024  # rows that are multiplied at once
-_TILE = 512  # training rows that they are multiplied with
-_STEP = 2**22  # values that a kernel looks at before it returns, so that Ctrl-C works
-_GROWN = 2**21  # rows that `grow_tree` looks at before it returns
-_SUBTREES = 8  # that threads share
-_SHARED_ROWS = 2**14  # from which they do
-_SORTED_QUERIES = 64  # from which the order of queries matters to the cache
+_TREE_ROWS = 512  # number of rows up to which all distances take a few microseconds per query
+_TREE_COLUMNS = 15  # number of columns up to which a tree is tried
+_SURE_COLUMNS = 8  # number of columns up to which a tree is faster than products for any rows
+_PROBES, _PROBED = 24, 6  # queries used to estimate this, and their neighbours
+_LEAF_COST = 10  # time per leaf and column of a tree, relative to that of a product per row
+_QUERIES = 1_024  # queries per product
+_TILE = 512  # training rows per product
+_STEP = 2**22  # maximum number of values per kernel call, so that Ctrl-C works
+_GROWN = 2**21  # maximum number of rows per call of `grow_tree`
+_SUBTREES = 8  # number of subtrees divided among threads
+_SHARED_ROWS = 2**14  # minimum number of rows for using threads
+_SORTED_QUERIES = 64  # number of queries from which their order matters for caching
 _SEARCHED = 256  # queries per call of `search_tree`
-_PRODUCT_ROWS = 256  # training rows from which scores are worth their while
-_SMALL_TABLE, _FEW_QUERIES = 2**16, 4  # values, and queries that measure all rows faster than scores are prepared
-_FAR = 1e15  # lengths of queries, in those of training rows, whose scores might overflow
-_SIZES = (1e-100, 1e100)  # of R
+_PRODUCT_ROWS = 256  # minimum number of training rows for scores
+_SMALL_TABLE = 2**16  # maximum number of values of a table whose scores are computed when they are first needed
+_FEW_QUERIES = 4  # maximum number of queries for which all its rows are measured instead
+_FAR = 1e15  # norm of queries, relative to that of training rows, above which scores might overflow
+_SIZES = (1e-100, 1e100)  # limits of R
 
 
 @dataclass(frozen=True)
 class BlockIndex(MetricIndex):
-    """Rows in blocks of 32, which are the leaves of a k-d tree where there are boxes."""
+    """Rows in blocks of 32, which are the leaves of a k-d tree if there are boxes."""
 
     metric: Metric
     blocks: kernels.Blocks
@@ -92,13 +93,13 @@ class BlockIndex(MetricIndex):
         return len(self.blocks.members)
 
     def _kernel_metric(self) -> tuple[int, float] | None:
-        """Return the metric as the kernels take it."""
+        """Return the metric in the form used by the kernels."""
         return None if self.metric.tag == kernels.SQUARES else (self.metric.tag, self.metric.p)
 
     def skips_most(self, X: Array) -> bool:
-        """Whether few enough leaves are visited for some of the training rows that a tree pays.
+        """Return whether a tree is worthwhile, from the number of leaves visited for some of the training rows.
 
-        That depends less on the number of columns than on how many of them vary independently.
+        This depends less on the number of columns than on the intrinsic dimension.
         """
         if not len(self.blocks.boxes):
             return True
@@ -110,7 +111,7 @@ class BlockIndex(MetricIndex):
         return bool(leaves * X.shape[1] * _LEAF_COST < self.n_rows)
 
     def search(self, X: Array, k: int) -> Neighbors:
-        """Visit the leaves that are near enough, or all blocks."""
+        """Search the leaves that are near enough, or all blocks."""
         blocks, metric, scratch = self.blocks, self._kernel_metric(), kernels.Scratch.empty()
         X = np.ascontiguousarray(X, np.float64)
         found = Neighbors.none(len(X), k, self.n_rows)
@@ -129,7 +130,7 @@ class BlockIndex(MetricIndex):
         return found
 
     def _by_leaf(self, X: Array) -> Array:
-        """Return an order in which queries of the same leaf follow each other, unless there are few."""
+        """Return the queries ordered by leaf, unless there are few."""
         if len(X) < _SORTED_QUERIES:
             return np.arange(len(X))
         leaves = np.empty(len(X), np.int64)
@@ -139,7 +140,7 @@ class BlockIndex(MetricIndex):
 
 @dataclass(frozen=True)
 class ProductIndex(MetricIndex):
-    """Rows beside the factors of their scores, equation (1)."""
+    """Rows with the factors of their scores, equation (1)."""
 
     metric: Metric
     rows: Array
@@ -149,7 +150,7 @@ class ProductIndex(MetricIndex):
 
     @classmethod
     def build(cls, X: Array, metric: Metric) -> MetricIndex:
-        """Prepare the factors of the scores; rows all alike, or whose squares overflow, are left to blocks."""
+        """Prepare the factors of the scores; identical rows, or rows whose squares overflow, are searched in blocks."""
         n, d = X.shape
         with np.errstate(over="ignore", invalid="ignore"):
             centre = X.mean(axis=0, dtype=np.float64)
@@ -174,7 +175,7 @@ class ProductIndex(MetricIndex):
         return len(self.rows)
 
     def search(self, X: Array, k: int) -> Neighbors:
-        """Measure the rows with scores below the threshold (3)."""
+        """Compute the distances of rows with scores below the threshold (3)."""
         X = np.ascontiguousarray(X, np.float64)
         found = Neighbors.none(len(X), k, self.n_rows)
         scale = self.scale**2
@@ -191,7 +192,7 @@ class ProductIndex(MetricIndex):
         return found
 
     def _left(self, X: Array) -> tuple[Array, Array]:
-        """Return the other factor of the scores, and |x|^2; all rows are candidates for rows that are too far away."""
+        """Return the other factor of the scores, and |x|^2; for queries too far away all rows are candidates."""
         d = X.shape[1]
         with np.errstate(over="ignore", invalid="ignore"):
             Z = (X - self.centre) * self.scale
@@ -241,7 +242,7 @@ def _index_products(X: Array, metric: Metric) -> MetricIndex:
 
 
 def _grow(X: Array, members: Array, boxes: Array, size: int) -> None:
-    """Split the rows into the `size` leaves of a tree: the first levels node by node, then whole subtrees at a time."""
+    """Split the rows into the `size` leaves of a tree: the first levels node by node, then subtrees in parallel."""
     engine = local_engine()
 
     def split(node: Array, budget: int = 1) -> Array:
@@ -264,7 +265,7 @@ def _squares(Z: Array) -> Array:
 
 
 def build_index(X: Any, metric: Metric | PairwiseMetric, algorithm: str) -> SearchIndex:
-    """Return the index that suits the rows; `algorithm` is a hint.
+    """Return a suitable index for the rows; `algorithm` is a hint.
 
     Parameters
     ----------

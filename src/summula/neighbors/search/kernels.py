@@ -1,19 +1,18 @@
 """Compiled loops of the search for nearest rows.
 
-Rows are ranked by a value that grows with the distance and is added up in double precision, column by column:
+Rows are ranked by a value that increases with the distance and is summed in double precision, column by column:
 
     V(x, z) = sum_j (x_j - z_j)^2,  sum_j |x_j - z_j|,  max_j |x_j - z_j|,  sum_j |x_j - z_j|^p,  sum_j [x_j != z_j] (1)
 
-The order of the additions is that of the columns in every loop below, so V has the same bits whichever of them computes
-it. Row a is nearer than row b if V_a < V_b, or V_a = V_b and a < b. The k nearest rows so far are a binary heap with
-the worst on top.
+All loops below add in the order of the columns, so V has the same bits in each. Row a is nearer than row b if V_a <
+V_b, or V_a = V_b and a < b. The k nearest rows so far are a binary heap with the worst on top.
 
-    blocks   32 rows at a time, stored column by column, so that 32 sums are added up side by side
+    blocks   32 rows at a time, stored column by column, so that 32 sums are computed in parallel (SIMD)
     tree     a block per leaf; every node has the bounding box of its rows. Replacing z by the nearest point of the box
              in (1) gives a lower bound. Rounding is monotone, so the bound holds for the computed values, too, and only
              boxes with a bound above the worst value are skipped
-    tiles    scores in single precision, made such that no row with V below the worst value has a score above the
-             threshold (`indexes.ProductIndex`); rows below it are measured by (1)
+             tiles    scores in single precision such that no row with V below the worst value has a score above the
+             threshold (`indexes.ProductIndex`); for rows below it (1) is computed
 
 Sparse rows are in `sparse_rows`.
 """
@@ -46,23 +45,23 @@ __all__ = [
     "warmup",
 ]
 
-BLOCK = 32  # rows
+BLOCK = 32  # rows per block
 SQUARES, MANHATTAN, CHEBYSHEV, POWER, HAMMING = range(5)
-_GROUP = 64  # scores that are compared with the threshold before any is looked at
-_SLACK = 1.0 - 2.0**-40  # powers are not rounded monotonically
+_GROUP = 64  # scores compared with the threshold at once
+_SLACK = 1.0 - 2.0**-40  # relative margin, since rounding of powers is not monotone
 _DEPTH = 64
 
 
 class Blocks(NamedTuple):
-    """Training rows in blocks, and with a tree the boxes of its nodes."""
+    """Training rows in blocks, and the bounding boxes of the nodes of a tree, if any."""
 
-    values: Any  # float64 (n_blocks, n_columns, BLOCK); the last block is filled up with zeros
-    members: Any  # int64 (n_rows,): the row numbers, block after block
-    boxes: Any  # float64 (n_nodes, 2, n_columns): least and greatest values, nodes in preorder; empty without a tree
+    values: Any  # float64 (n_blocks, n_columns, BLOCK); the last block is zero-padded
+    members: Any  # int64 (n_rows,): the row numbers, block by block
+    boxes: Any  # float64 (n_nodes, 2, n_columns): minima and maxima, nodes in preorder; empty without a tree
 
 
 class Scratch(NamedTuple):
-    """Memory of one search."""
+    """Scratch memory of one search."""
 
     nodes: Any  # int64 (_DEPTH, 3): node, its first block and number of blocks
     bounds: Any  # float64 (_DEPTH,)
@@ -70,16 +69,16 @@ class Scratch(NamedTuple):
 
     @classmethod
     def empty(cls) -> Scratch:
-        """Return new memory."""
+        """Allocate scratch memory."""
         return cls(np.zeros((_DEPTH, 3), np.int64), np.zeros(_DEPTH), np.zeros(BLOCK))
 
 
-# -------------------------------------------------------------------------------------------------- the nearest so far
+# -------------------------------------------------------------------------------------------------- heap of the nearest
 
 
 @internal_kernel
 def _sift(V: Any, I: Any, size: int, v: float, row: int) -> None:  # noqa: E741
-    """Put (v, row) in place of the worst of the first `size` entries."""
+    """Replace the worst of the first `size` entries by (v, row)."""
     i = 0
     while True:
         c = 2 * i + 1
@@ -98,7 +97,7 @@ def _sift(V: Any, I: Any, size: int, v: float, row: int) -> None:  # noqa: E741
 
 @internal_kernel
 def offer(V: Any, I: Any, v: float, row: int) -> None:  # noqa: E741
-    """Take a row if it is nearer than the worst."""
+    """Insert a row if it is nearer than the worst."""
     if v < V[0] or (v == V[0] and row < I[0]):
         _sift(V, I, len(V), v, row)
 
@@ -121,7 +120,7 @@ def _block_squares(block: Any, x: Any, sums: Any) -> None:
     """Write the squared distances of a row and each row of a block, equation (1)."""
     for i in range(BLOCK):
         sums[i] = 0.0
-    for j in range(0, len(x) - 1, 2):  # two columns at a time: sums are loaded and stored half as often
+    for j in range(0, len(x) - 1, 2):  # two columns at a time, which halves the loads and stores of sums
         x0, x1 = x[j], x[j + 1]
         for i in range(BLOCK):
             t0, t1 = block[j, i] - x0, block[j + 1, i] - x1
@@ -135,7 +134,7 @@ def _block_squares(block: Any, x: Any, sums: Any) -> None:
 
 @internal_kernel
 def _block_values(block: Any, x: Any, tag: int, p: float, sums: Any) -> None:
-    """Write V of a row and each row of a block for the other metrics."""
+    """Write V of a row and each row of a block, for the other metrics."""
     for i in range(BLOCK):
         sums[i] = 0.0
     if tag == MANHATTAN:
@@ -176,8 +175,8 @@ def _offer_block(blocks: Any, b: int, x: Any, metric: Any, sums: Any, V: Any, I:
 def offer_blocks(blocks: Any, start: int, stop: int, X: Any, metric: Any, sums: Any, V: Any, I: Any) -> None:  # noqa: E741
     """Offer the rows of some blocks to every query.
 
-    As in `search_tree`, `metric` is None for squares and (tag, p) for others, which are compiled separately: most users
-    need only the former.
+    As in `search_tree`, `metric` is None for squares and (tag, p) for others, which are compiled separately, since most
+    users need only the former.
     """
     for q in range(len(X)):
         for b in range(start, stop):
@@ -208,7 +207,7 @@ def _bound(box: Any, x: Any, metric: Any) -> float:
 
 @internal_kernel
 def _search(blocks: Any, x: Any, metric: Any, scratch: Any, V: Any, I: Any) -> int:  # noqa: E741
-    """Visit the leaves near a row, the nearer child of each node first; return their number."""
+    """Search the leaves near a row, the nearer child of each node first; return the number of leaves visited."""
     nodes, bounds, top, leaves = scratch.nodes, scratch.bounds, 1, 0
     nodes[0, 0], nodes[0, 1], nodes[0, 2], bounds[0] = 0, 0, len(blocks.values), 0.0
     while top > 0:
@@ -239,7 +238,7 @@ def _search(blocks: Any, x: Any, metric: Any, scratch: Any, V: Any, I: Any) -> i
 
 @non_allocating_kernel
 def search_tree(blocks: Any, X: Any, order: Any, metric: Any, scratch: Any, V: Any, I: Any) -> int:  # noqa: E741
-    """Search for the queries numbered in `order`; neighbouring ones find the same nodes in the cache.
+    """Search for the queries in `order`, in which consecutive ones share cached nodes.
 
     Returns the number of leaves visited.
     """
@@ -252,7 +251,7 @@ def search_tree(blocks: Any, X: Any, order: Any, metric: Any, scratch: Any, V: A
 
 @non_allocating_kernel
 def nearest_leaves(blocks: Any, X: Any, out: Any) -> None:
-    """Write the leaf that each row falls into."""
+    """Write the leaf of each row."""
     for q in range(len(X)):
         node, first, size = 0, 0, len(blocks.values)
         while size > 1:
@@ -288,7 +287,7 @@ def _fit_box(X: Any, members: Any, box: Any) -> int:
 
 @internal_kernel
 def _select(X: Any, column: int, members: Any, place: int) -> None:
-    """Partition rows such that those before `place` are not greater, and those after not less (quickselect)."""
+    """Partition rows such that those before `place` are not greater, and those after not smaller (quickselect)."""
     low, high, state = 0, len(members) - 1, np.uint64(88172645463325252)
     while low < high:
         state ^= state << np.uint64(13)
@@ -315,7 +314,7 @@ def _select(X: Any, column: int, members: Any, place: int) -> None:
 
 @non_allocating_kernel
 def grow_tree(X: Any, members: Any, boxes: Any, nodes: Any, top: int, budget: int) -> int:
-    """Split the nodes on a stack at the median of their widest column until about `budget` rows have been looked at.
+    """Split the nodes on a stack at the median of their widest column until about `budget` rows have been processed.
 
     Returns the number of nodes left on the stack.
     """
@@ -366,7 +365,7 @@ def offer_tile(scores: Any, first: int, rows: Any, X: Any, squares: Any, scale: 
 
 
 def warmup() -> None:
-    """Compile the kernels for the types they are called with."""
+    """Compile the kernels for the common argument types."""
     from summula.neighbors.search import sparse_rows
     from summula.neighbors.search.indexes import BlockIndex, ProductIndex
     from summula.neighbors.search.metrics import Metric

@@ -4,9 +4,9 @@ A metric of the kernels ranks rows by V (`kernels`, equation 1); the distance is
 
     1 - x'z / (|x| |z|) = |x/|x| - z/|z||^2 / 2                                                                  (1)
 
-so it is half the squared distance of rows of length 1. A row of zeros has a further column with a 1 instead, which
-makes its distance from all others 1. The haversine distance of latitudes and longitudes is the angle between points of
-the unit sphere, which follows from the length of the chord between them,
+so it is half the squared distance of normalised rows. A row of zeros gets a 1 in an additional column instead, which
+makes its distance to all others 1. The haversine distance of latitudes and longitudes is the angle between points on
+the unit sphere, computed from the length of the chord between them,
 
     2 arcsin(|u - v| / 2),        u = (cos lat cos lon, cos lat sin lon, sin lat)                                    (2)
 
@@ -40,15 +40,15 @@ Array = NDArray[Any]
 
 _ALIASES = {"l1": "manhattan", "cityblock": "manhattan", "l2": "euclidean", "infinity": "chebyshev", "p": "minkowski"}
 _FIXED = ("euclidean", "sqeuclidean", "manhattan", "chebyshev", "cosine", "hamming", "haversine")
-# Of rows of true and false: numbers count as true unless they are 0.
+# For boolean rows: nonzero numbers count as true.
 BOOLEAN_METRICS = ("dice", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule")
 _SCIPY = ("braycurtis", "canberra", "correlation", "mahalanobis", "seuclidean", *BOOLEAN_METRICS)
 METRIC_NAMES = (*_FIXED, "minkowski", *_SCIPY, "nan_euclidean", "precomputed", *_ALIASES)
 
 
-_EXPONENTS = 900  # of powers of the largest value beyond which differences may over- or underflow
+_EXPONENTS = 900  # limits of powers of the largest value, beyond which differences may over- or underflow
 _UNDEFINED = {
-    "correlation": ", which is undefined for rows with equal values in all columns: leave those out",
+    "correlation": ", which is undefined for rows with equal values in all columns: drop those",
     "nan_euclidean": ", which is undefined for rows without a column in which both have a value: impute them",
 }
 
@@ -61,29 +61,29 @@ class Metric(NamedTuple):
     factor: float
     root: float
     embedding: str | None = None
-    shift: int = 0  # rows are multiplied by 2^shift, which is exact, so that powers neither over- nor underflow
+    shift: int = 0  # rows are multiplied by 2^shift, which is exact, to avoid over- and underflow of powers
 
     def fitted_to(self, X: Any) -> Metric:
-        """Return the metric with the shift that rows of this size need."""
+        """Return the metric with the shift for these rows."""
         values = X.data if sparse.issparse(X) else X
         if self.embedding is not None or self.tag not in (SQUARES, POWER) or not values.size:
             return self
         return self.scaled_to(max(float(values.max()), -float(values.min())))
 
     def scaled_to(self, largest: float) -> Metric:
-        """Return the metric with the shift that rows with this largest absolute value need."""
+        """Return the metric with the shift for rows with this largest absolute value."""
         if self.embedding is not None or self.tag not in (SQUARES, POWER):
             return self
         exponent = int(np.frexp(largest)[1])
         return self._replace(shift=-exponent) if abs(exponent) * self.p > _EXPONENTS else self
 
     def queries(self, X: Any) -> tuple[Any, Array]:
-        """Return rows as they are compared, and the numbers of those that are not finite."""
+        """Return rows in the form in which they are compared, and the numbers of those that are not finite."""
         X, bad = _finite_rows(X)
         return self.embedded(X), bad
 
     def embedded(self, X: Any) -> Any:
-        """Map rows to those whose distances are compared, equations (1) and (2)."""
+        """Map rows to the space in which distances are computed, (1) and (2)."""
         if self.shift:
             return _shifted(X, self.shift)
         if self.embedding is None:
@@ -91,7 +91,7 @@ class Metric(NamedTuple):
         return _to_unit_rows(X) if self.embedding == "unit rows" else _to_sphere(X)
 
     def distances(self, values: Array, rows: Array) -> Array:
-        """Turn the ranking values of training rows into distances."""
+        """Convert the ranking values of training rows to distances."""
         if self.embedding == "sphere":
             return np.asarray(2.0 * np.arcsin(np.minimum(0.5 * np.sqrt(values), 1.0)))
         if self.root == 1.0:
@@ -103,19 +103,19 @@ class Metric(NamedTuple):
 
 
 class PairwiseMetric(NamedTuple):
-    """A metric of all pairs of rows: a name of SciPy's `cdist`, a function, a DistanceMetric, or given distances."""
+    """A metric of all pairs of rows: a name of SciPy's `cdist`, a function, a DistanceMetric, or "precomputed"."""
 
     what: Any
     options: Mapping[str, Any]
 
     @property
     def needs_all_rows(self) -> bool:
-        """Whether variances or covariances of the training rows are part of the metric."""
+        """Return whether the metric includes variances or covariances of the training rows."""
         given = {"seuclidean": ("V",), "mahalanobis": ("V", "VI")}.get(str(self.what))
         return given is not None and not any(name in self.options for name in given)
 
     def queries(self, X: Any) -> tuple[Any, Array]:
-        """Return rows as they are compared, and the numbers of those that are not finite."""
+        """Return rows in the form in which they are compared, and the numbers of those that are not finite."""
         if self.what != "nan_euclidean":
             return _finite_rows(X)
         is_infinite = np.isinf(X)
@@ -124,9 +124,9 @@ class PairwiseMetric(NamedTuple):
         return np.where(is_infinite, np.nan, X), np.flatnonzero(is_infinite.any(axis=1))
 
     def ranked(self, D: Array) -> Array:
-        """Return distances with those that are not a number first, as minus infinity, where they are an error.
+        """Return distances with NaN replaced by minus infinity, so that it comes first, where it is an error.
 
-        Those of "nan_euclidean" come last: they are an error only if they are needed.
+        For "nan_euclidean" NaN comes last: it is an error only if it is among the neighbours.
         """
         is_undefined = np.isnan(D)
         if self.what != "nan_euclidean" and is_undefined.any():
@@ -134,18 +134,18 @@ class PairwiseMetric(NamedTuple):
         return D
 
     def distances(self, values: Array, rows: Array) -> Array:
-        """Return the distances of training rows, all of which have to be numbers."""
+        """Return the distances of training rows, none of which may be NaN."""
         is_undefined = np.isnan(values) | np.isneginf(values)
         if is_undefined.any():
             raise DataError(
-                f"The distance from training row {int(rows[is_undefined].min())} is not a number with "
+                f"The distance from training row {int(rows[is_undefined].min())} is NaN with "
                 f"metric={self.what!r}{_UNDEFINED.get(str(self.what), '')}."
             )
         return values
 
 
 def _finite_rows(X: Any) -> tuple[Any, Array]:
-    """Return rows with zeros in place of values that are not finite, and the numbers of rows that have such."""
+    """Return rows with non-finite values replaced by zeros, and the numbers of these rows."""
     values = X.data if sparse.issparse(X) else X
     is_finite = np.isfinite(values)
     if is_finite.all():
@@ -159,7 +159,7 @@ def _finite_rows(X: Any) -> tuple[Any, Array]:
 
 
 def is_distance_metric(metric: Any) -> bool:
-    """Whether this is a DistanceMetric object of scikit-learn."""
+    """Return whether this is a DistanceMetric object of scikit-learn."""
     if isinstance(metric, str) or not hasattr(metric, "pairwise"):
         return False
     from sklearn.metrics import DistanceMetric
@@ -168,13 +168,13 @@ def is_distance_metric(metric: Any) -> bool:
 
 
 def is_between_0_and_1(metric: Any, p: float, params: Any) -> bool:
-    """Whether this is a Minkowski "metric" that does not satisfy the triangle inequality."""
+    """Return whether this is a Minkowski "metric" that does not satisfy the triangle inequality."""
     power = (params or {}).get("p", p)
     return isinstance(metric, str) and _ALIASES.get(metric, metric) == "minkowski" and 0 < power < 1
 
 
 def chosen_metric(metric: Any, p: float, params: Mapping[str, Any] | None, columns: int) -> Metric | PairwiseMetric:
-    """Return the metric that the parameters of an estimator name."""
+    """Return the metric for the parameters of an estimator."""
     options = dict(params or {})
     if is_distance_metric(metric):
         _refuse_options(type(metric).__name__, options)
@@ -223,20 +223,22 @@ def _minkowski(p: float) -> Metric:
 
 def _refuse_options(name: str, options: Mapping[str, Any]) -> None:
     if options:
-        raise ParameterError(f"metric={name!r} takes no {', '.join(map(repr, options))} in metric_params: drop it.")
+        raise ParameterError(
+            f"metric={name!r} does not support {', '.join(map(repr, options))} in metric_params: drop it."
+        )
 
 
 def _weights(options: Mapping[str, Any], columns: int) -> Array:
     w = np.asarray(options["w"], np.float64)
     if w.shape != (columns,) or not (w >= 0).all():
         raise ParameterError(
-            f"The weights 'w' of metric_params must be {columns} numbers of 0 or more, one per column."
+            f"The weights 'w' of metric_params must be {columns} non-negative numbers, one per column."
         )
     return w
 
 
 def _to_unit_rows(X: Any) -> Any:
-    """Divide rows by their lengths, and mark rows of zeros in a further column, equation (1)."""
+    """Normalise rows, and mark rows of zeros in an additional column, equation (1)."""
     if sparse.issparse(X):
         X = sparse.csr_matrix(X, dtype=np.float64, copy=True)  # SciPy sorts matrices in place
         largest = np.asarray(abs(X).max(axis=1).todense()).reshape(-1)

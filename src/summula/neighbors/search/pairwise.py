@@ -1,7 +1,7 @@
-"""Indexes for distances that are computed elsewhere: by SciPy, by the user, or beforehand.
+"""Indexes for distances that are computed elsewhere: by SciPy, by the user, or in advance.
 
-PairwiseIndex   the distances of some queries from all rows at a time, of which the k smallest are kept
-GivenIndex      distances in place of rows: all of them, or in a sparse matrix those that it stores
+PairwiseIndex   the distances of some queries to all rows at a time, of which the k smallest are kept
+GivenIndex      precomputed distances: all of them, or those stored in a sparse matrix
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ __all__ = ["GivenIndex", "PairwiseIndex", "check_distances"]
 
 Array = NDArray[Any]
 
-_DISTANCES = 2**21  # computed at a time
-# 0 / 0 for two rows of zeros, which are equal.
+_DISTANCES = 2**21  # distances per block
+# 0 / 0 for two rows of zeros, which are equal
 _ZERO_OVER_ZERO = (*BOOLEAN_METRICS, "braycurtis")
 
 
 def _smallest(D: Array, k: int) -> Neighbors:
-    """Return the k smallest values of each row, of equal ones those of the first columns; NaN comes last."""
+    """Return the k smallest values of each row, with ties going to the first columns; NaN comes last."""
     if k == D.shape[1]:
         order = np.argsort(D, axis=1, kind="stable")
         return Neighbors(np.take_along_axis(D, order, axis=1), order.astype(np.int64))
@@ -42,13 +42,13 @@ def _smallest(D: Array, k: int) -> Neighbors:
 
 
 def _in_steps(nearest: Callable[[Any, int], Neighbors], X: Any, k: int, n: int) -> Neighbors:
-    """Apply a function to so few queries at a time that their distances from n rows take little memory."""
+    """Apply a function to queries in blocks, so that their distances to n rows need little memory."""
     step = max(1, _DISTANCES // n)
     return Neighbors.stacked([nearest(X[a : a + step], k) for a in range(0, X.shape[0], step)])
 
 
 def check_distances(D: Any) -> None:
-    """Raise if a given distance is negative; missing ones are reported elsewhere."""
+    """Raise if a precomputed distance is negative; missing ones are reported elsewhere."""
     values = D.data if sparse.issparse(D) else D
     if (values < 0).any():
         raise DataError("Negative values in data passed to precomputed distance matrix: they must be >= 0.")
@@ -56,14 +56,14 @@ def check_distances(D: Any) -> None:
 
 @dataclass(frozen=True)
 class PairwiseIndex(MetricIndex):
-    """Rows whose distances are computed elsewhere."""
+    """Index of rows whose distances are computed elsewhere."""
 
     metric: PairwiseMetric
     rows: Any
 
     @classmethod
     def build(cls, X: Any, metric: PairwiseMetric) -> PairwiseIndex:
-        """Prepare the rows for the metric, and take from them the options that it lacks."""
+        """Prepare the rows for the metric, and compute missing options from them."""
         what, options = metric
         if isinstance(what, str):
             if sparse.issparse(X):
@@ -80,7 +80,7 @@ class PairwiseIndex(MetricIndex):
         return int(self.rows.shape[0])
 
     def search(self, X: Any, k: int) -> Neighbors:
-        """Measure all rows, some queries at a time."""
+        """Compute the distances to all rows, some queries at a time."""
         return _in_steps(self._nearest, X, k, self.n_rows)
 
     def _nearest(self, X: Any, k: int) -> Neighbors:
@@ -125,7 +125,7 @@ def _distances_without_missing(X: Array, rows: Array) -> Array:
 
 
 def _by_object(metric: Any, X: Any, rows: Any) -> Array:
-    """Return the distances of a DistanceMetric object of scikit-learn, which has a type of numbers."""
+    """Return the distances of a DistanceMetric object of scikit-learn, which supports a single dtype."""
     for dtype in (np.float64, np.float32):
         try:
             return np.asarray(metric.pairwise(np.asarray(X, dtype), np.asarray(rows, dtype)), np.float64)
@@ -140,7 +140,9 @@ def _with_scale(name: str, options: Mapping[str, Any], X: Array) -> dict[str, An
     options = dict(options)
     unknown = sorted(set(options) - ({"V"} if name == "seuclidean" else {"V", "VI"}))
     if unknown:
-        raise ParameterError(f"metric={name!r} takes no {', '.join(map(repr, unknown))} in metric_params: drop it.")
+        raise ParameterError(
+            f"metric={name!r} does not support {', '.join(map(repr, unknown))} in metric_params: drop it."
+        )
     if name == "seuclidean":
         V = np.asarray(options["V"] if "V" in options else X.var(axis=0, ddof=min(1, len(X) - 1)), np.float64)
         if V.shape != (d,) or not (V > 0).all():
@@ -174,7 +176,7 @@ def _inverse(V: Any, d: int) -> Array:
 
 @dataclass(frozen=True)
 class GivenIndex(SearchIndex):
-    """Distances that are given in place of rows; a sparse matrix stores some of them, zeros included."""
+    """Precomputed distances; a sparse matrix contains some of them, with explicit zeros."""
 
     n_rows: int
 

@@ -1,16 +1,16 @@
 """The search among sparse rows.
 
-For metrics that add up terms g(x_j - z_j) with g(0) = 0, only columns in which both rows have a value need to be looked
-at, given the sums G of the rows themselves:
+For metrics that are sums of terms g(x_j - z_j) with g(0) = 0, only columns in which both rows have a value are needed,
+given the sums G of the rows themselves:
 
     V(x, z) = G(x) + G(z) + sum over common columns of g(x_j - z_j) - g(x_j) - g(z_j),      G(x) = sum_j g(x_j)     (1)
 
-An inverted index (the rows by column) finds the common columns of a query and all rows together. Sums in this order
-have other rounding errors than V as `kernels` defines it; they are at most
+An inverted index (the rows by column) finds the common columns of a query with all rows. Sums in this order have other
+rounding errors than V as defined in `kernels`; the difference is at most
 
     e (G(x) + G(z)),      e = 4 (m + 16) 2^-53 (1 + 2^max(p - 1, 0)),      m the number of values of both rows     (2)
 
-so only rows for which (1) less (2) is not above the worst value so far are measured, column after column.
+so V is computed, column by column, only for rows for which (1) minus (2) is not above the worst value so far.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["SparseIndex", "offer_sparse", "warmup"]
 
 Array = NDArray[Any]
 
-_STEP = 2**22  # rows and values that a kernel looks at before it returns, so that Ctrl-C works
+_STEP = 2**22  # maximum number of rows and values per kernel call, so that Ctrl-C works
 
 
 @internal_kernel
@@ -46,7 +46,7 @@ def _term(t: float, tag: int, p: float) -> float:
 
 @internal_kernel
 def _sparse_value(A: Any, i: int, B: Any, k: int, tag: int, p: float) -> float:
-    """Return V of row i of A and row k of B, whose columns are in order."""
+    """Return V of row i of A and row k of B, whose column indices are sorted."""
     a, a_end, b, b_end = A[0][i], A[0][i + 1], B[0][k], B[0][k + 1]
     s = 0.0
     while a < a_end or b < b_end:
@@ -127,7 +127,7 @@ class SparseIndex(MetricIndex):
         return len(self.inverted.sizes)
 
     def search(self, X: Any, k: int) -> Neighbors:
-        """Measure the rows that may be near enough, equations (1) and (2)."""
+        """Compute V of the rows that may be near enough by (1) and (2)."""
         X = _in_order(X)
         found = Neighbors.none(X.shape[0], k, self.n_rows)
         tag, p = self.metric.tag, self.metric.p
@@ -157,7 +157,7 @@ def _terms(t: Array, metric: Metric) -> Array:
 
 
 def _in_order(X: Any) -> Any:
-    """Return a CSR matrix with one value per place, columns of each row in order."""
+    """Return a CSR matrix without duplicates and with sorted column indices."""
     X = sparse.csr_matrix(X)
     if not X.has_canonical_format:
         X = X.copy()
@@ -166,11 +166,11 @@ def _in_order(X: Any) -> Any:
 
 
 def _parts(X: Any) -> tuple[Array, Array, Array]:
-    """Return the arrays of a matrix in the types that the kernel is compiled for."""
+    """Return the arrays of a matrix in the types for which the kernel is compiled."""
     return X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data.astype(np.float64)
 
 
 def warmup() -> None:
-    """Compile the kernels for the types they are called with."""
+    """Compile the kernels for the common argument types."""
     X = sparse.csr_matrix(np.eye(3))
     SparseIndex.build(X, Metric(SQUARES, 2.0, 1.0, 0.5)).search(X, 2)

@@ -1,12 +1,12 @@
-"""The search among training rows in files or Dask collections, which do not stay in memory.
+"""The search among training rows in files or Dask collections, which are not loaded into memory.
 
 With the rows in consecutive blocks B_1, ..., B_m, and N_k(x, B) the k rows of B that are nearest to x, nearest first,
 
     N_k(x) = the first k of N_k(x, B_1), ..., N_k(x, B_m), sorted by distance, equal distances by row number       (1)
 
-A block is a step of the grid of rows, about 16 MB. It is read, indexed and searched for all queries, and dropped. What
-is left of it are k rows per query. Merging two such results is associative, so blocks are searched on all threads, or
-on the workers of a cluster. Ranking values are those of the index of all rows, to the bit, and so is the answer.
+A block is a step of the grid of rows, about 16 MB. It is read, indexed, searched for all queries, and discarded,
+leaving k rows per query. Merging such results is associative, so blocks are searched on all threads, or on the workers
+of a cluster. Ranking values have the same bits as those of an index of all rows, and so do the results.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ __all__ = ["StreamedIndex", "check_streams"]
 Array = NDArray[Any]
 
 _MOST_NEIGHBORS = 2**21  # queries times k in one pass over the training rows: about 32 MB per result
-_SEARCHED = 4_096  # queries between checks whether the search was interrupted
-_LEAST_QUERIES = 64  # that are worth a pass of their own
+_SEARCHED = 4_096  # queries between checks for interrupts
+_LEAST_QUERIES = 64  # minimum number of queries worth a separate pass
 
 
 def check_streams(metric: Metric | PairwiseMetric) -> None:
@@ -59,12 +59,12 @@ def check_streams(metric: Metric | PairwiseMetric) -> None:
 
 @dataclass(frozen=True)
 class StreamedIndex(MetricIndex):
-    """Training rows that are read in every search.
+    """Index of training rows that are read in every search.
 
     Attributes
     ----------
     metric : Metric or PairwiseMetric
-        With the scale that all rows need.
+        Metric with the scale for all rows.
     rows : StreamedRows
     algorithm : str
     n_jobs : int, optional
@@ -84,7 +84,7 @@ class StreamedIndex(MetricIndex):
         return cls(scaled, rows, algorithm, n_jobs)
 
     def check(self, source: Source) -> None:
-        """Raise if the options of the metric do not suit the rows."""
+        """Raise if the options of the metric do not match the rows."""
         index_rows(_stacked(source.chunk(0, 1), (), 1), self.metric, self.algorithm)
 
     @property
@@ -105,7 +105,7 @@ class StreamedIndex(MetricIndex):
         """Search all parts for some queries."""
         find = functools.partial(_nearest_of_part, self.metric, self.algorithm, k)
         slices = self._slices(X, engine, parts)
-        if len(slices) > 1:  # too few parts to occupy all threads: each of them reads all parts for some queries
+        if len(slices) > 1:  # too few parts to occupy all threads: each thread reads all parts for some queries
             of_queries = functools.partial(_nearest_of_parts, find, k, parts)
             return Neighbors.stacked(list(engine.map_ordered(of_queries, slices, n_jobs=self.n_jobs)))
         merge = functools.partial(_merged, k)
@@ -126,7 +126,7 @@ def _merged(k: int, earlier: Neighbors, later: Neighbors) -> Neighbors:
 
 
 def _first(k: int, found: Iterable[Neighbors]) -> Neighbors:
-    """Return the k nearest rows of blocks in order, equation (1)."""
+    """Return the k nearest rows of consecutive blocks, equation (1)."""
     return functools.reduce(functools.partial(_merged, k), found)
 
 

@@ -1,7 +1,7 @@
-"""Training rows in files or Dask collections: one pass at fit, and what a model keeps of them.
+"""Training rows in files or Dask collections: the pass at fit, and the description stored by a model.
 
-The targets (one value per row), the number of rows, their largest absolute value and whether some are missing are found
-in that pass. Of the rows a model keeps the description: which columns of which files, or the collection.
+The pass determines the targets (one value per row), the number of rows, their largest absolute value and whether some
+are missing. The model stores a description of the rows: which columns of which files, or the collection.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _survey_part(part: Part) -> _PartSurvey:
 
 @dataclass(frozen=True, eq=False)
 class StreamedRows:
-    """The description of training rows that are read again in every search.
+    """Description of training rows that are read again in every search.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class StreamedRows:
     has_missing : bool
         Whether some values are NaN.
     estimator : str
-        The name of the class that was fitted to them.
+        Class name of the estimator fitted to them.
     """
 
     source: Source
@@ -94,7 +94,7 @@ class StreamedRows:
     # For `summula.save`.
     not_saved: ClassVar[str] = (
         "its training rows are in files or a Dask collection, and a model file has to contain them; pickle the model, "
-        "which keeps where they are, or fit it to rows in memory"
+        "which preserves their location, or fit it to rows in memory"
     )
 
     @property
@@ -104,7 +104,7 @@ class StreamedRows:
 
     @contextmanager
     def opened(self) -> Iterator[Source]:
-        """Return the rows for one or several passes, if they are still those of the fit."""
+        """Return the rows for one or several passes, if they are unchanged since the fit."""
         self.source.check_unchanged(self.estimator)
         source = self.source.reopened()
         try:

@@ -101,7 +101,7 @@ class Objective:
         try:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 value = np.asarray(self._f(self.outside(x)), np.float64)
-        except OverflowError:  # of Python's own numbers
+        except OverflowError:  # overflow of Python floats
             return np.inf
         if value.size != 1:
             raise DataError(f"f returned values of shape {value.shape}; {self.function} needs one number for each x.")

@@ -55,13 +55,13 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_SWEEPS, _FEW_SWEEPS = 10, 1  # of coordinate descent between checks of gap and signs; few for a rough solution
+_SWEEPS, _FEW_SWEEPS = 10, 1  # sweeps of coordinate descent between checks of gap and signs; few for a rough solution
 _FIRST = 100  # minimum size of a working set
 _ROUNDS = 100
 _CROSSINGS = 30
 _SMALL = 150  # size of the support up to which a linear system is cheaper than sweeps
 _FEW = 32  # ... and up to which a compiled loop is faster than LAPACK
-_DEPENDENT = 1e-13  # share of its square that is left of a column that depends on others
+_DEPENDENT = 1e-13  # fraction of its squared norm that remains of a column that depends linearly on others
 _ROUNDING = 2e-15  # rounding error of the gap, relative to c
 
 

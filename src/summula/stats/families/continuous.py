@@ -216,7 +216,7 @@ class Tweedie(Family):
         if self.twin:
             return self.twin.unit_deviance(y, mu)
         p = self.power
-        # A negative power allows y < 0, but no negative mean: the best mean then tends to 0.
+        # A negative power allows y < 0, but not a negative mean: the optimal mean then tends to 0.
         own = np.maximum(y, 0.0) ** (2.0 - p) / ((1.0 - p) * (2.0 - p))
         return 2.0 * (own - y * mu ** (1.0 - p) / (1.0 - p) + mu ** (2.0 - p) / (2.0 - p))
 

@@ -1,8 +1,8 @@
 """A whole tree on bins in one kernel.
 
-The rows of every node are consecutive. A node looks at as many columns as it may, each in one pass over its rows, and
-is divided in two, stably. Random numbers of a node are a function of its path from the root, so that the tree does not
-depend on the order in which nodes are split.
+The rows of every node are consecutive. A node searches up to `max_features` columns, each in one pass over its rows,
+and its rows are partitioned stably. Random numbers of a node are a function of its path from the root, so the tree does
+not depend on the order in which nodes are split.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ __all__ = [
 ]
 
 EPSILON = 2.0**-52
-_CHILD = 1 << 40  # counters of the keys of children
+_CHILD = 1 << 40  # counters for the keys of children
 
 
 @internal_kernel
 def _is_pure(tree: Any, node: Any, criterion: int) -> bool:
-    """Whether a node needs no split: its impurity is 0, or its targets are equal."""
+    """Return whether a node is pure: its impurity is 0, or its targets are equal."""
     if criterion <= ENTROPY:
         return node.impurity <= EPSILON  # type: ignore[no-any-return]
     for t in range(len(tree.y)):
@@ -49,7 +49,7 @@ def _is_pure(tree: Any, node: Any, criterion: int) -> bool:
 
 @internal_kernel
 def draw_column(features: Any, visited: int, key: int, parameters: Any) -> int:
-    """Return the next column a node looks at: drawn from those not visited yet, if not all are tried."""
+    """Return the next column to search: drawn from those not visited yet, if not all are tried."""
     d = len(features)
     if parameters.max_features < d or parameters.random_threshold:
         random = random_bits(key, 2 * visited) >> np.uint64(11)
@@ -73,7 +73,7 @@ def _search(table: Any, tree: Any, node: Any, total: Any, parameters: Any, goes_
 
 @internal_kernel
 def is_large_enough(node: Any, parameters: Any) -> bool:
-    """Whether a node has the rows and the weight that a split needs, and is not at the maximum depth."""
+    """Return whether a node has enough rows and weight for a split, and is not at the maximum depth."""
     n = node.stop - node.start
     return bool(
         node.depth < parameters.max_depth
@@ -85,7 +85,7 @@ def is_large_enough(node: Any, parameters: Any) -> bool:
 
 @internal_kernel
 def is_worth_it(node: Any, total: Any, parameters: Any) -> bool:
-    """Set the improvement by the split found, if there is one; return whether it may be made."""
+    """Set the improvement of the split found, if any; return whether it is allowed."""
     if node.feature < 0:
         return False
     gained = node.score - score_sides(total, total, parameters.criterion, parameters.n_outputs)
@@ -133,7 +133,7 @@ def _goes_left(b: int, node: Any, goes_left: Any) -> Any:
 
 @internal_kernel
 def _partition_target(column: Any, tree: Any, t: int, node: Any, goes_left: Any, scratch: Any) -> None:
-    """Divide the values of a target between the two sides of a node, before its rows are."""
+    """Partition the values of a target between the two sides of a node, before its rows."""
     y, left, right = tree.y[t], np.int64(node.start), np.int64(0)
     for i in range(node.start, node.stop):
         target = y[i]
@@ -147,7 +147,7 @@ def _partition_target(column: Any, tree: Any, t: int, node: Any, goes_left: Any,
 
 @internal_kernel
 def _partition(column: Any, tree: Any, node: Any, goes_left: Any, scratch: Any) -> int:
-    """Divide the rows of a node in two, stably; return where the right side starts."""
+    """Partition the rows of a node stably; return where the right side starts."""
     for t in range(1, len(tree.y)):
         _partition_target(column, tree, t, node, goes_left, scratch)
     rows, y, weight, beside = tree.rows, tree.y[0], tree.weight, scratch.y[0]
@@ -155,7 +155,7 @@ def _partition(column: Any, tree: Any, node: Any, goes_left: Any, scratch: Any) 
     for i in range(node.start, node.stop):
         row, target, w = rows[i], y[i], weight[i]
         goes = _goes_left(np.int64(column[row]), node, goes_left)
-        rows[left], y[left], weight[left] = row, target, w  # overwritten by the next one if this one goes right
+        rows[left], y[left], weight[left] = row, target, w  # overwritten by the next row if this one goes right
         scratch.rows[right], beside[right], scratch.weight[right] = row, target, w
         left += goes
         right += 1 - goes
@@ -166,7 +166,7 @@ def _partition(column: Any, tree: Any, node: Any, goes_left: Any, scratch: Any) 
 
 @internal_kernel
 def send_missing(node: Any, n_left: int, goes_left: Any) -> None:
-    """Send missing values of later rows with most rows of a node, if none of its own are missing."""
+    """If a node has no missing values, send those of later rows to the side with more rows."""
     if node.missing_left < 0:
         node.missing_left = 2 * n_left > node.stop - node.start
         if node.is_categorical:
@@ -175,7 +175,7 @@ def send_missing(node: Any, n_left: int, goes_left: Any) -> None:
 
 @internal_kernel
 def set_children(nodes: Any, number: int, child: int, middle: int, sign: int) -> None:
-    """Set where the rows of the children of a node are, their depth, keys and bounds."""
+    """Set the row ranges, depth, keys and bounds of the children of a node."""
     node = nodes[number]
     node.left_child = child
     for side in range(2):
@@ -202,7 +202,7 @@ def _divide(table: Any, tree: Any, number: int, child: int, nodes: Any, flags: A
 
 @internal_kernel
 def _plant(table: Any, tree: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: Any, scratch: Any) -> None:
-    """Make the root, whose depth, key and bounds are set; the weight of the tree is its own if that is not known."""
+    """Initialise the root, whose depth, key and bounds are set; an unknown weight of the tree is set to its weight."""
     parameters, root = state[0], nodes[0]
     root.start, root.stop = 0, len(tree.rows)
     _start_node(tree, 0, nodes, sums, parameters)
@@ -217,10 +217,10 @@ def _plant(table: Any, tree: Any, nodes: Any, sums: Any, open_nodes: Any, flags:
 def grow(
     table: Any, tree: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: Any, scratch: Any, budget: int
 ) -> bool:
-    """Split nodes until no more may be, or about `budget` bins have been read; return whether it is done.
+    """Split nodes until none can be split, or about `budget` bins have been read; return whether the tree is complete.
 
-    flags : (nodes, 256): bins of categories that go left at a node; one row where there are no categories.
-    state : one record of `exact.records.PARAMETERS`; without nodes, the root is made first.
+    flags : (nodes, 256): bins of categories that go left at a node; one row if there are no categories.
+    state : one record of `exact.records.PARAMETERS`; without nodes, the root is created first.
     """
     parameters = state[0]
     if parameters.n_nodes == 0:

@@ -21,21 +21,21 @@ __all__ = ["GrownNodes", "GrownTree", "as_tree", "grow_binned", "grow_nodes", "n
 
 Array = NDArray[Any]
 
-_BUDGET = 20_000_000  # bins read between two looks at the clock: about 0.05 s
+_BUDGET = 20_000_000  # bins read between calls of `check`: about 0.05 s
 
 
 class GrownTree(NamedTuple):
-    """A tree as it was grown; parents come before their children, and a right child follows the left one.
+    """A grown tree; parents come before their children, and a right child follows its left sibling.
 
     Attributes
     ----------
-    column, bin, threshold : column of the split, -1 for a leaf; the last bin and the largest value that go left
+    column, bin, threshold : column of the split, -1 for a leaf; the last bin and the largest value on the left
     is_set : whether the node splits by category
     missing_left : whether missing values go left
     child : the left child, 0 for a leaf
     gain : decrease of the weighted impurity
-    rows, weight, impurity : of the node
-    values : (nodes, values) weights of the classes, or the value predicted; shares of classes of several targets
+    rows, weight, impurity : number of rows, their weight, and impurity of the node
+    values : (nodes, values) weights of the classes, or the predicted value; class proportions for several targets
     goes_left : (categorical nodes, 256)
     """
 
@@ -72,7 +72,7 @@ class GrownTree(NamedTuple):
         )
 
     def pruned(self, ccp_alpha: float) -> GrownTree:
-        """Return the smallest subtree that is best for a penalty per leaf."""
+        """Return the smallest subtree that is optimal for a penalty per leaf."""
         n = len(self.column)
         category = np.where(self.is_set, np.cumsum(self.is_set) - 1, -1)
         nodes = Nodes(
@@ -118,9 +118,9 @@ def grow_nodes(
     rows : TreeRows
         The rows of the node.
     outputs : Outputs
-        What the targets are.
+        Types of the targets.
     state : ndarray
-        Limits, from `parameter_record`; its `weight` is that of the whole tree, or 0 if the node is its root.
+        Limits, from `parameter_record`; its `weight` is the weight of the whole tree, or 0 if the node is the root.
     root : ndarray
         Record of the node; its depth, key and bounds are used.
     check : callable
@@ -133,7 +133,7 @@ def grow_nodes(
     flags = np.zeros((most if table.is_categorical.any() else 1, BINS), np.uint8)
     open_nodes, scratch = np.empty(most, np.int64), Scratch.of(n, d, outputs)
     arguments = (table, rows, nodes, sums, open_nodes, flags, state, scratch, _BUDGET)
-    if not grow.signatures:  # while another process compiles what it calls by address
+    if not grow.signatures:  # while another process compiles the kernels it calls by address
         compile_for(grow, *arguments)
     bind_kernels(state, table, outputs)
     while not grow(*arguments):
@@ -160,7 +160,7 @@ def grow_binned(
     outputs : Outputs
         What the targets are.
     shift : ndarray of shape (n_outputs,)
-        What was subtracted from the targets.
+        Values subtracted from the targets.
     parameters : ExactParameters
         Criterion and limits of the tree.
     check : callable
@@ -197,7 +197,7 @@ def _read(table: BinnedTable, nodes: Array, values: Array, flags: Array) -> Grow
 
 
 def _values(nodes: Array, sums: Array, outputs: Outputs, shift: Array) -> Array:
-    """Return weights of classes (of several targets their shares), or means; within monotonic constraints."""
+    """Return class weights (class proportions for several targets), or means, within monotonic constraints."""
     weight, lower, upper = nodes["weight"], nodes["lower"], nodes["upper"]
     values = sums[:, : outputs.n_values]
     if not outputs.has_classes:
@@ -205,7 +205,7 @@ def _values(nodes: Array, sums: Array, outputs: Outputs, shift: Array) -> Array:
     if outputs.n_outputs > 1:
         return np.asarray(values / weight[:, None])
     bounded = (lower > -np.inf) | (upper < np.inf)
-    if bounded.any():  # of two classes
+    if bounded.any():  # for two classes
         second = np.clip(values[:, 1] / weight, lower, upper) * weight
         values = np.where(bounded[:, None], np.column_stack([weight - second, second]), values)
     return np.asarray(values)

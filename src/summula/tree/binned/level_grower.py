@@ -1,4 +1,4 @@
-"""Growing a tree on bins from rows that come in blocks, several passes over them."""
+"""Growing a tree on bins from a stream of blocks of rows, in several passes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["LevelTree", "warmup"]
 
 Array = NDArray[Any]
 
-_DEEPEST = 40  # splits on a path, beyond which the number of nodes below is not estimated
+_DEEPEST = 40  # number of splits on a path above which the number of nodes below is not estimated
 
 
 @dataclass
@@ -41,17 +41,17 @@ class LevelTree:
     table : BinnedTable
         Edges and kinds of columns; its `bins` have no rows.
     outputs : Outputs
-        What the targets are.
+        Types of the targets.
     state : ndarray
         Limits, as in `grow_kernels`.
     nodes, sums, flags : ndarray
         As in `grow_kernels`; `stop` is the number of rows of a node.
     kinds : ndarray
-        What is known of the nodes without children: UNDECIDED, LEAF or SPLITTABLE.
+        State of the nodes without children: UNDECIDED, LEAF or SPLITTABLE.
     left_rows : ndarray
-        Rows on the left of the split of a node.
+        Number of rows on the left of the split of a node.
     waiting : dict of int to int
-        The undecided nodes, and how many of their columns have been looked at.
+        The undecided nodes, and the number of their columns that have been searched.
     """
 
     table: BinnedTable
@@ -68,7 +68,7 @@ class LevelTree:
 
     @classmethod
     def planted(cls, table: BinnedTable, n_rows: int, outputs: Outputs, parameters: ExactParameters) -> LevelTree:
-        """Return a tree that is its root, with some number of rows."""
+        """Return a tree that consists of a root with this number of rows."""
         nodes = np.zeros(1, NODE)
         nodes[0] = new_root(parameters)
         nodes["stop"] = n_rows
@@ -87,7 +87,7 @@ class LevelTree:
     def _width(self) -> int:
         return cell_width(self.outputs)
 
-    # -------------------------------------------------------------------------------------------- what a pass looks at
+    # ----------------------------------------------------------------------------------------------- planning a pass
 
     def plan(self, memory: int, most: int) -> int:
         """Choose the nodes that the next pass processes; return their memory in bytes.
@@ -95,9 +95,9 @@ class LevelTree:
         Parameters
         ----------
         memory : int
-            Bytes to be taken at most; if nothing fits, nothing is chosen.
+            Memory limit in bytes; if nothing fits, nothing is chosen.
         most : int
-            Bytes that a node may take whose rows are copied.
+            Memory limit in bytes for a node whose rows are copied.
         """
         chosen, used = [], 0
         for number, visited in self.waiting.items():
@@ -109,11 +109,11 @@ class LevelTree:
         return used
 
     def cheapest(self) -> int:
-        """Return the bytes that a pass over the rows takes for one of the nodes."""
+        """Return the memory in bytes that a pass needs for the cheapest node."""
         return min(self._needs(number, visited, 0)[2] for number, visited in self.waiting.items())
 
     def _needs(self, number: int, visited: int, most: int) -> tuple[int, int, int]:
-        """Return the number of columns to be summed, that of rows to be copied, and the bytes for these."""
+        """Return the numbers of columns to sum and of rows to copy, and the memory for these in bytes."""
         node, limits = self.nodes[number], self.state[0]
         rows, depth, leaf = int(node["stop"]), int(node["depth"]), int(limits["min_samples_leaf"])
         if depth >= limits["max_depth"] or rows < max(limits["min_samples_split"], 2 * leaf):
@@ -124,7 +124,7 @@ class LevelTree:
         per_node = NODE.itemsize + 8 * (self._width + 2) + (BINS if self.table.is_categorical.any() else 0)
         copying = rows * (d + 32 + 16 * self.outputs.n_outputs) + 2 * (rows // leaf) * per_node
         levels = min(int(limits["max_depth"]) - depth, _DEEPEST)
-        below = min(2**levels, rows // leaf, int(limits["max_leaves"]))  # splits there may be
+        below = min(2**levels, rows // leaf, int(limits["max_leaves"]))  # maximum number of splits
         return (0, rows, copying) if copying <= min(most, below * summing) else (columns, 0, summing)
 
     def _work_for(self, chosen: list[tuple[int, int, int, int]]) -> LevelWork:
@@ -155,13 +155,13 @@ class LevelTree:
         )
 
     def add(self, bins: Array, y: Array, weight: Array) -> None:
-        """Add a block of rows, y of shape (targets, rows); those of weight 0 are not the tree's."""
+        """Add a block of rows, y of shape (targets, rows); rows of weight 0 are ignored."""
         add_rows(bins, y, weight, self.nodes, self.flags, self.state, self.work)
 
     # --------------------------------------------------------------------------------------------------- after a pass
 
     def end_pass(self, check: Callable[[], None]) -> None:
-        """Divide the nodes that the pass has looked at, or finish what is below them."""
+        """Split the nodes searched in the pass, or finish their subtrees."""
         work = self.work
         assert work is not None
         bind_kernels(self.state, self.table, self.outputs)
@@ -180,7 +180,7 @@ class LevelTree:
         elif self.kinds[0] != UNDECIDED:
             wanted, _ = self._replayed()
             if wanted < 0:
-                self.waiting.clear()  # the others were looked at in vain
+                self.waiting.clear()  # no split was found for the others
             elif self.nodes[wanted]["left_child"] == 0:
                 self._divide(self._promising(wanted))
 
@@ -211,7 +211,7 @@ class LevelTree:
         self.kinds[places] = np.where(is_inner, SPLITTABLE, LEAF)
 
     def _extend(self, more: int) -> int:
-        """Make room for more nodes; return the number of the first."""
+        """Allocate more nodes; return the number of the first."""
         first, self.n_nodes = self.n_nodes, self.n_nodes + more
         if self.n_nodes > len(self.nodes):
             capacity = 2 * self.n_nodes
@@ -227,7 +227,7 @@ class LevelTree:
         self.waiting.update(dict.fromkeys(range(first, self.n_nodes), 0))
 
     def _replayed(self) -> tuple[int, GrownNodes]:
-        """Return a node that is to be divided next, or -1, and the nodes up to there in the order of `grow_kernels`."""
+        """Return the node to split next, or -1, and the nodes up to there in the order of `grow_kernels`."""
         target, state = np.empty(self.n_nodes, NODE), self.state.copy()
         origin, open_nodes = np.empty(self.n_nodes, np.int64), np.empty(self.n_nodes, np.int64)
         wanted = int(replay(self.nodes, self.kinds, target, origin, open_nodes, state))
@@ -236,7 +236,7 @@ class LevelTree:
         return wanted, GrownNodes(target[:n], self.sums[origin[:n]], flags)
 
     def _promising(self, wanted: int) -> Array:
-        """Return nodes to be divided: the one that has to be, and as many of large improvement as there may be."""
+        """Return the nodes to split: the required one, and those of largest improvement up to the limit."""
         others = self._splittable()
         others = others[others != wanted]
         order = np.argsort(-self.nodes["improvement"][others], kind="stable")

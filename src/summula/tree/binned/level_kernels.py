@@ -1,11 +1,11 @@
-"""Trees on bins from rows that come in blocks: a pass over the rows processes many nodes at once.
+"""Trees on bins from a stream of blocks of rows: each pass over the rows processes many nodes at once.
 
-`add_rows` sends the rows of a block down the tree as it is so far and adds them to the nodes that the pass looks at:
-to the sums by bin of the columns drawn, or, where a node is to be finished in memory, to a copy of its rows.
-`decide_splits` finds the best splits of nodes from these sums. Rows are added in ascending order, as in
-`grow_kernels`, and random numbers of a node are functions of its path, so that the tree has the bits of one grown from
-all rows in memory.
-`replay` numbers the nodes in the order in which `grow_kernels` would have made them.
+`add_rows` passes the rows of a block down the current tree and adds them to the nodes processed in the pass: to the
+sums per bin of the columns drawn, or, if a node is to be finished in memory, to a copy of its rows. `decide_splits`
+finds the best splits of nodes from these sums. Rows are added in ascending order, as in `grow_kernels`, and random
+numbers of a node are functions of its path, so the tree has the same bits as one grown from all rows in memory.
+
+`replay` numbers the nodes in the order in which `grow_kernels` would have created them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UNDECIDED, LEAF, SPLITTABLE = 0, 1, 2  # state of a node without children
 
 @non_allocating_kernel
 def draw_columns(key: int, state: Any, features: Any) -> None:
-    """Write the columns in the order in which a node looks at them."""
+    """Write the columns in the order in which a node searches them."""
     for f in range(len(features)):
         features[f] = f
     for visited in range(len(features)):
@@ -46,7 +46,7 @@ def draw_columns(key: int, state: Any, features: Any) -> None:
 
 @internal_kernel
 def _find_node(bins: Any, i: int, nodes: Any, flags: Any) -> int:
-    """Return the node without children that a row ends in."""
+    """Return the node without children that a row reaches."""
     at = 0
     while nodes[at].left_child > 0:
         node = nodes[at]
@@ -77,7 +77,7 @@ def _add_to_cells(bins: Any, i: int, y: Any, w: float, columns: Any, cells: Any,
 
 @non_allocating_kernel
 def add_rows(bins: Any, y: Any, weight: Any, nodes: Any, flags: Any, state: Any, work: Any) -> None:
-    """Add the rows of a block, shape (rows, features), to the nodes that `work` looks at; y is (targets, rows)."""
+    """Add the rows of a block, shape (rows, features), to the nodes in `work`; y is (targets, rows)."""
     criterion = state[0].criterion
     for i in range(len(bins)):
         if weight[i] <= 0.0:
@@ -106,7 +106,7 @@ def add_rows(bins: Any, y: Any, weight: Any, nodes: Any, flags: Any, state: Any,
 
 @internal_kernel
 def _search_cells(table: Any, node: Any, total: Any, slot: Any, parameters: Any, goes_left: Any, work: Any) -> None:
-    """Find the best split of a node from the sums of its columns; `slot.visited` counts those looked at."""
+    """Find the best split of a node from the sums of its columns; `slot.visited` counts the columns searched."""
     if slot.visited == 0:
         node.score, node.feature, slot.useful = -np.inf, -1, 0
     for k in range(slot.first_column, slot.first_column + slot.n_columns):
@@ -147,9 +147,9 @@ def _is_pure(node: Any, differs: int, criterion: int) -> bool:
 def decide_splits(
     table: Any, nodes: Any, sums: Any, flags: Any, kinds: Any, left_rows: Any, state: Any, work: Any
 ) -> None:
-    """Decide, after a pass, which of the processed nodes are split, and how; `left_rows` gets the rows on the left.
+    """Decide after a pass how to split the processed nodes; `left_rows` receives the numbers of rows on the left.
 
-    A node all of whose columns so far are constant stays undecided: further ones follow in another pass.
+    A node whose columns so far are all constant remains undecided, and more columns are searched in another pass.
     """
     parameters = state[0]
     for s in range(len(work.records)):
@@ -176,7 +176,7 @@ def decide_splits(
 
 @non_allocating_kernel
 def divide(table: Any, nodes: Any, numbers: Any, child: int, left_rows: Any) -> None:
-    """Make the children of some nodes, from number `child` on; rows are counted only."""
+    """Create the children of some nodes, from number `child` on, with row counts only."""
     for number in numbers:
         set_children(nodes, number, child, left_rows[number], table.monotone[nodes[number].feature])
         for side in range(2):
@@ -193,9 +193,9 @@ def _copy_node(nodes: Any, source: int, target: Any, to: int) -> None:
 
 @non_allocating_kernel
 def replay(nodes: Any, kinds: Any, target: Any, origin: Any, open_nodes: Any, state: Any) -> int:
-    """Copy nodes to `target` in the order in which they would have been made; `origin` has their numbers before.
+    """Copy nodes to `target` in the order of `grow_kernels`; `origin` receives their previous numbers.
 
-    Returns -1, or the number of a node that is to be divided before the order can be known.
+    Returns -1, or the number of a node that must be split before the order is known.
     """
     parameters = state[0]
     parameters.n_nodes, parameters.n_leaves, parameters.n_open, origin[0] = 1, 1, 0, 0

@@ -1,8 +1,8 @@
-"""All trees of a forest in little memory.
+"""Compact storage of all trees of a forest.
 
 The nodes of a tree are numbered level by level, from left to right. The children of its k-th inner node are then the
-nodes 2k + 1 and 2k + 2, so that they need not be stored: a byte per node says which nodes are inner ones. Inner nodes
-have a column and a bin, leaves have values; whatever else there is to know of inner nodes is a sum over their leaves.
+nodes 2k + 1 and 2k + 2, which need not be stored: a byte per node marks inner nodes. Inner nodes have a column and a
+bin, leaves have values; all other attributes of inner nodes are sums over their leaves.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ Array = NDArray[Any]
 
 
 def _in_single(values: Array) -> Array:
-    """Return values from 0 on in single precision, which takes half the memory, unless it has no such numbers."""
+    """Return non-negative values in single precision, to halve their memory, unless they are out of its range."""
     largest = float(values.max(initial=0.0))
     return values.astype(np.float32 if largest == 0.0 or 1e-20 <= largest <= 1e37 else np.float64)
 
 
 def _trees_are_sound(trees: PackedTrees, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: every tree is a binary tree numbered level by level.
+    """Check a saved model: every tree is a binary tree numbered level by level.
 
-    Node j > 0 is a child of the inner node (j - 1) // 2 of its tree, which has to come before it.
+    Node j > 0 is a child of inner node (j - 1) // 2 of its tree, which must come before it.
     """
     roots, n_nodes = trees.roots, sizes["n_nodes"]
     if roots[0] != 0 or roots[-1] != n_nodes or (np.diff(roots) % 2 == 0).any():
-        return f"roots does not divide the {n_nodes} nodes into trees of an odd number each"
-    before = np.concatenate([[0], np.cumsum(trees.is_inner, dtype=np.int64)])  # inner nodes before a node, and in all
+        return f"roots does not divide the {n_nodes} nodes into trees with an odd number of nodes"
+    before = np.concatenate([[0], np.cumsum(trees.is_inner, dtype=np.int64)])  # inner nodes before each, and in total
     if before[-1] != sizes["n_inner"] or n_nodes - before[-1] != sizes["n_leaves"]:
-        return "is_inner does not have as many inner nodes and leaves as there are"
+        return "is_inner does not match the numbers of inner nodes and leaves"
     tree = np.repeat(np.arange(len(roots) - 1), np.diff(roots))
     place, above = np.arange(n_nodes) - roots[tree], before[:-1] - before[roots[tree]]
     if ((place > 0) & (above <= (place - 1) // 2)).any():
@@ -58,9 +58,9 @@ def _trees_are_sound(trees: PackedTrees, sizes: schema.Sizes) -> str | None:
     if (2 * np.diff(before[roots]) + 1 != np.diff(roots)).any():
         return "is_inner has an inner node without children"
     if int((trees.flags & IS_SET > 0).sum()) != sizes["n_sets"]:
-        return "flags does not have as many categorical nodes as there are sets"
+        return "flags does not match the number of sets of categories"
     if len(trees.threshold) not in (0, sizes["n_inner"]) or len(trees.weight) not in (0, sizes["n_leaves"]):
-        return "threshold and weight have to be there for all nodes or for none"
+        return "threshold and weight must be given for all nodes or for none"
     return None
 
 
@@ -86,15 +86,15 @@ class PackedTrees:
     Attributes
     ----------
     roots : the root of each tree, and the number of all nodes
-    is_inner : of nodes
-    column, bin : of inner nodes: the column they split, and the last bin that goes left
-    flags : of inner nodes: MISSING_LEFT, and IS_SET where they split by category
-    threshold : of inner nodes, the largest value that goes left; none where it is the edge of the bin
-    gain : of inner nodes, decrease of the weighted impurity
-    sets : of categorical nodes, the bins that go left, as bits
-    values : of leaves: weights of classes, or the value predicted; of several targets shares of classes
-    rows : of leaves
-    weight, impurity : of leaves; none for the classes of one target, whose weights say both
+    is_inner : whether each node is an inner node
+    column, bin : column of the split, and the last bin on the left, of inner nodes
+    flags : MISSING_LEFT, and IS_SET for splits by category, of inner nodes
+    threshold : the largest value on the left, of inner nodes; empty if it is the edge of the bin
+    gain : decrease of the weighted impurity, of inner nodes
+    sets : the bins on the left as bits, of categorical nodes
+    values : class weights, or the predicted value, of leaves; class proportions for several targets
+    rows : number of rows of leaves
+    weight, impurity : of leaves; empty for one target with classes, where they follow from the class weights
     """
 
     roots: Array
@@ -117,7 +117,7 @@ class PackedTrees:
         is_inner = tree.child[order] > 0
         inner, leaves = order[is_inner], order[~is_inner]
         is_set = tree.is_set[inner]
-        numbers = np.cumsum(tree.is_set) - 1  # of categorical nodes
+        numbers = np.cumsum(tree.is_set) - 1  # for categorical nodes
         values = _in_single(tree.values[leaves]) if has_classes else tree.values[leaves].astype(np.float64)
         beside = leaves[:0] if has_classes else leaves
         return cls(
@@ -137,7 +137,7 @@ class PackedTrees:
 
     @classmethod
     def joined(cls, parts: Sequence[PackedTrees]) -> PackedTrees:
-        """Return the trees of several tables, one after the other."""
+        """Concatenate the trees of several tables."""
         ends = np.cumsum([0] + [len(part.is_inner) for part in parts])
         columns = {
             name: np.concatenate([getattr(part, name) for part in parts])
@@ -154,7 +154,7 @@ class PackedTrees:
 
     @property
     def is_exact(self) -> bool:
-        """Whether thresholds are not edges of bins."""
+        """Whether thresholds are stored, because they are not edges of bins."""
         return len(self.threshold) > 0 or not len(self.column)
 
     def only(self, tree: int) -> PackedTrees:
@@ -180,16 +180,16 @@ class PackedTrees:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
-    # ------------------------------------------------------------------------------------------------- what follows
+    # ------------------------------------------------------------------------------------------ derived quantities
 
     @cached_property
     def walk(self) -> Walk:
-        """The trees as rows of bins go down them."""
+        """Return the trees in the form used for traversal."""
         return Walk.of(self)
 
     @cached_property
     def leaf_values(self) -> Array:
-        """Predictions of leaves: shares of classes, or a number."""
+        """Predictions of leaves: class proportions, or a number."""
         values = self.values.astype(np.float64)
         return values if len(self.weight) else values / values.sum(axis=1, keepdims=True)
 
@@ -208,11 +208,11 @@ class PackedTrees:
 
     @cached_property
     def _table(self) -> Nodes:
-        """The table of trees whose thresholds are not those of bins."""
+        """Return the table of nodes of trees with stored thresholds."""
         return self.nodes(None)[0]
 
     def importances(self, n_features: int) -> Array:
-        """Return the decrease of impurity by each column in every tree, as shares of all; shape (trees, features)."""
+        """Return the normalised decrease of impurity by each column in every tree, shape (trees, features)."""
         tree = np.searchsorted(self.roots, np.flatnonzero(self.is_inner), side="right") - 1
         places = tree * n_features + self.column
         gains = np.bincount(places, self.gain, self.n_trees * n_features).astype(np.float64)
@@ -248,7 +248,7 @@ class PackedTrees:
         return table, values, self._impurities(table, values, criterion)
 
     def _impurities(self, table: Nodes, values: Array, criterion: str) -> Array:
-        """Return the impurity of every node: of inner ones, what their leaves have left and their splits took away."""
+        """Return the impurity of every node: for inner nodes, that of their leaves plus the gains of their splits."""
         has_classes = not len(self.weight)
         if has_classes and criterion == "gini":
             return np.asarray(1.0 - (values**2).sum(axis=1))
@@ -280,7 +280,7 @@ def _by_level(child: Array) -> Array:
 
 
 class Walk(NamedTuple):
-    """Trees as rows of bins go down them (see `walk_kernels`)."""
+    """Trees in the form used for traversal (see `walk_kernels`)."""
 
     nodes: Array
     sets: Array

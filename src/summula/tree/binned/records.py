@@ -1,4 +1,4 @@
-"""Inputs and work arrays of trees on bins."""
+"""Inputs and scratch arrays of trees on bins."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _INT, _FLOAT = np.int64, np.float64
 
 NODE = np.dtype(
     [
-        ("start", _INT),  # its rows are those of `TreeRows` from start up to stop
+        ("start", _INT),  # range of its rows in `TreeRows`
         ("stop", _INT),
         ("depth", _INT),
-        ("key", _INT),  # of its random numbers: a function of the path from the root
-        ("left_child", _INT),  # the right one comes next; 0 for a leaf
+        ("key", _INT),  # key of its random numbers: a function of the path from the root
+        ("left_child", _INT),  # left child; the right one follows; 0 for a leaf
         ("weight", _FLOAT),
         ("impurity", _FLOAT),
-        ("lower", _FLOAT),  # bounds of its value, set by monotonic constraints
+        ("lower", _FLOAT),  # bounds on its value from monotonic constraints
         ("upper", _FLOAT),
-        ("improvement", _FLOAT),  # of its split
-        ("score", _FLOAT),  # of the best split so far, larger is better; -inf where there is none
+        ("improvement", _FLOAT),  # fields of its split
+        ("score", _FLOAT),  # score of the best split so far, larger is better; -inf if there is none
         ("feature", _INT),
-        ("bin", _INT),  # the last one on the left
+        ("bin", _INT),  # last bin on the left
         ("is_categorical", _INT),
-        ("missing_left", _INT),  # -1 where the node has no missing values
-        ("middle", _FLOAT),  # between the values of both sides, for monotonic constraints
+        ("missing_left", _INT),  # -1 if the node has no missing values
+        ("middle", _FLOAT),  # midpoint of the values of both sides, for monotonic constraints
     ]
 )
 
@@ -45,7 +45,7 @@ class BinnedTable(NamedTuple):
 
     bins: Any  # (features, rows) of uint8
     edges: Any  # (features, 256): upper edges of the bins
-    centres: Any  # (features, 256): values that stand for the bins, from which random thresholds are drawn
+    centres: Any  # (features, 256): representative values of the bins, between which random thresholds are drawn
     is_categorical: Any  # (features,) of uint8
     monotone: Any  # (features,) of int64: 1 increasing, -1 decreasing, 0 no constraint
 
@@ -60,7 +60,7 @@ class TreeRows(NamedTuple):
     """The rows of a tree; those of a node are consecutive, in ascending order."""
 
     rows: Any  # uint32: row of the table
-    y: Any  # (targets, rows): numbers, or places of classes among the sums of a node, as float64
+    y: Any  # (targets, rows): numbers, or indices of classes among the sums of a node, as float64
     weight: Any
 
 
@@ -70,15 +70,15 @@ def cell_width(outputs: Outputs) -> int:
 
 
 class Scratch(NamedTuple):
-    """Memory of the kernels."""
+    """Scratch memory of the kernels."""
 
-    left: Any  # sums of the left side of a split
+    left: Any  # sums over the left side of a split
     cells: Any  # (256 * width,): per bin the weights of classes, or w y of targets, 0 and w; rows; zero between uses
     occupied: Any  # (4,) of uint64: one bit per bin
     order: Any  # (256,): occupied bins in the order in which they are scanned
-    keys: Any  # (256,): what categories are sorted by
-    features: Any  # (features,), to be drawn from
-    candidate: Any  # (256,): bins that go left in the split of categories looked at
+    keys: Any  # (256,): sort keys of categories
+    features: Any  # (features,): columns to draw from
+    candidate: Any  # (256,): bins on the left in the current split by category
     rows: Any  # (rows,), as in `TreeRows`
     y: Any
     weight: Any
@@ -104,14 +104,14 @@ SLOT = np.dtype(
     [
         ("node", _INT),
         ("is_gathered", _INT),  # 1: its rows are copied; 0: its columns are summed
-        ("first_column", _INT),  # its columns are those of `LevelWork` from here on
+        ("first_column", _INT),  # index of its first column in `LevelWork`
         ("n_columns", _INT),
-        ("first_row", _INT),  # its rows are those of `LevelWork` from here on
-        ("n_rows", _INT),  # added so far
-        ("differs", _INT),  # whether there are other targets than the first
-        ("visited", _INT),  # columns looked at, of which some vary
+        ("first_row", _INT),  # index of its first row in `LevelWork`
+        ("n_rows", _INT),  # number of rows added so far
+        ("differs", _INT),  # whether the targets differ from the first
+        ("visited", _INT),  # numbers of columns searched, and of those that vary
         ("useful", _INT),
-        ("n_left", _INT),  # rows on the left of the best split
+        ("n_left", _INT),  # number of rows on the left of the best split
     ]
 )
 
@@ -119,13 +119,13 @@ SLOT = np.dtype(
 class LevelWork(NamedTuple):
     """Nodes of a tree that a pass over the rows updates."""
 
-    slots: Any  # (nodes,): the place of a node in `records`, or -1
+    slots: Any  # (nodes,): index of a node in `records`, or -1
     records: Any  # of SLOT
     totals: Any  # (slots, sums): sums over all rows of a node
-    firsts: Any  # (slots, targets): those of the first row of a node
-    columns: Any  # (columns,): those summed
-    cells: Any  # (columns, 256 * width): sums by bin, as in `Scratch`
-    bins: Any  # (features, rows): rows copied
+    firsts: Any  # (slots, targets): targets of the first row of a node
+    columns: Any  # (columns,): columns that are summed
+    cells: Any  # (columns, 256 * width): sums per bin, as in `Scratch`
+    bins: Any  # (features, rows): copied rows
     y: Any  # (targets, rows)
     weight: Any
     scratch: Any

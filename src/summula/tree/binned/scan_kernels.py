@@ -1,9 +1,9 @@
 """The best split of one column of a node, from the sums of its bins.
 
-Splits are scored by the equations (1) to (4) of `tree.growing.node_sums`. The bins that occur are scanned in ascending
-order; categories in the order of their mean (of two classes, of the share of the second), of which some leading part is
-the best of all sets (Fisher 1958); with more classes, or several targets, the order by each is tried. Missing values
-are tried on either side.
+Splits are scored by equations (1) to (4) of `tree.growing.node_sums`. Nonempty bins are scanned in ascending order;
+categories in the order of their mean (for two classes, of the proportion of the second), in which some prefix is the
+optimal subset (Fisher 1958); with more classes, or several targets, the order by each is tried. Missing values are
+tried on either side.
 
 The kernels for numbers in general, for two sums of numbers, and for categories are called by address: only those that a
 tree needs are compiled (`bind_kernels`), on two cores.
@@ -25,8 +25,8 @@ from summula.tree.growing.outputs import Outputs
 
 __all__ = ["bind_kernels", "compile_kernels", "find_split", "find_split_of_cells", "needed_kernels"]
 
-_BELOW = 0.5 - 1e-6  # share of the lower of two edges in what is called their middle
-_FEW = 256  # rows, below which only the bins that occur are looked at
+_BELOW = 0.5 - 1e-6  # weight of the lower of two edges in their midpoint
+_FEW = 256  # number of rows below which only nonempty bins are visited
 
 
 # ---------------------------------------------------------------------------------------------------------- histograms
@@ -59,7 +59,7 @@ def _add_numbers(column: Any, tree: Any, start: int, stop: int, width: int, scra
 
 @internal_kernel
 def _list_bins(column: Any, tree: Any, start: int, stop: int, width: int, scratch: Any) -> int:
-    """Write the bins that occur to `scratch.order`, ascending; return how many, that of missing values left out."""
+    """Write the nonempty bins, except that of missing values, to `scratch.order`, ascending; return their number."""
     order, cells, found = scratch.order, scratch.cells, 0
     if stop - start >= _FEW:
         for b in range(MISSING):
@@ -86,7 +86,7 @@ def _list_bins(column: Any, tree: Any, start: int, stop: int, width: int, scratc
 
 @inlined
 def _bit_number(bit: Any) -> int:
-    """Return the place of the only bit that is set: the exponent of its value as a number."""
+    """Return the index of the only bit that is set: the exponent of its value as a float."""
     number = np.float64(bit)
     return np.int64((number.view(np.uint64) >> np.uint64(52)) - np.uint64(1023))  # type: ignore[return-value]
 
@@ -106,13 +106,13 @@ def _clear(n_bins: int, width: int, scratch: Any) -> None:
 
 @inlined
 def _value(sums: Any, criterion: int) -> float:
-    """Return the mean of y, or the share of the second class."""
+    """Return the mean of y, or the proportion of the second class."""
     return (sums[1] if criterion <= ENTROPY else sums[0]) / sums[len(sums) - 1]  # type: ignore[no-any-return]
 
 
 @internal_kernel
 def _keeps_order(left: Any, total: Any, node: Any, sign: int, criterion: int) -> bool:
-    """Whether the values of both sides are within the bounds of the node, and in the order the column demands."""
+    """Return whether the values of both sides are within the node's bounds, and in the order of the constraint."""
     last, k = len(total) - 1, 1 if criterion <= ENTROPY else 0
     low = left[k] / left[last]
     high = (total[k] - left[k]) / (total[last] - left[last])
@@ -125,7 +125,7 @@ def _keeps_order(left: Any, total: Any, node: Any, sign: int, criterion: int) ->
 def _add_bin(left: Any, cells: Any, b: int, width: int, parameters: Any) -> None:
     at = b * width
     if parameters.criterion <= ENTROPY:
-        for k in range(parameters.n_first):  # the classes of one target have all of the weight
+        for k in range(parameters.n_first):  # the class weights of one target sum to the total weight
             left[k] += cells[at + k]
             left[width - 1] += cells[at + k]
         for k in range(parameters.n_first, width - 1):
@@ -138,10 +138,11 @@ def _add_bin(left: Any, cells: Any, b: int, width: int, parameters: Any) -> None
 
 @internal_kernel
 def _scan(n_bins: int, drawn: int, sign: int, node: Any, total: Any, parameters: Any, scratch: Any) -> int:
-    """Scan the bins listed; set score and missing_left of the node where a split beats its best one so far.
+    """Scan the listed bins; set score and missing_left of the node if a split improves on its best one.
 
-    drawn : the only place to split after, or -1.
-    Returns the place in the list after which that split is, or -1.
+    drawn : index of the only split to evaluate, or -1.
+
+    Returns the index in the list of that split, or -1.
     """
     cells, left, order, criterion = scratch.cells, scratch.left, scratch.order, parameters.criterion
     width = len(cells) // BINS
@@ -155,7 +156,7 @@ def _scan(n_bins: int, drawn: int, sign: int, node: Any, total: Any, parameters:
         if missing_left:
             _add_bin(left, cells, MISSING, width, parameters)
             n_left = missing
-        stop = n_bins if missing > 0.0 and not missing_left else n_bins - 1  # the former: only missing values go right
+        stop = n_bins if missing > 0.0 and not missing_left else n_bins - 1  # if so, only missing values go right
         for k in range(stop if drawn < 0 else min(drawn + 1, stop)):
             _add_bin(left, cells, order[k], width, parameters)
             n_left += cells[order[k] * width + width - 1]
@@ -173,9 +174,9 @@ def _scan(n_bins: int, drawn: int, sign: int, node: Any, total: Any, parameters:
 
 @internal_kernel
 def _scan_two_sums(n_bins: int, drawn: int, node: Any, total: Any, parameters: Any, scratch: Any) -> int:
-    """Do the same by Gini's criterion for two classes, or the squared error of one target, in local variables.
+    """Do the same for the Gini criterion with two classes, or the squared error of one target, in local variables.
 
-    There are no bounds. The sums of the left side are a and b, the weights of the classes, or a, that of w y.
+    Bounds are not supported. The sums of the left side are a and b, the class weights, or a, the sum of w y.
     """
     cells, order, is_gini = scratch.cells, scratch.order, parameters.criterion == GINI
     width = np.uint64(len(cells) // BINS)
@@ -240,7 +241,7 @@ _call_numbers, _call_categories = _NUMBERS.call, _CATEGORIES.call
 
 @internal_kernel
 def _draw_place(table: Any, f: int, n_bins: int, u: float, order: Any) -> Any:
-    """Return the only bin to split after and the threshold drawn by the random number u; -1 and NaN if u < 0."""
+    """Return the only bin to split after and the threshold, drawn by the random number u; -1 and NaN if u < 0."""
     if u < 0.0 or n_bins <= 1:
         return -1, np.nan
     low, high = table.centres[f, order[0]], table.centres[f, order[n_bins - 1]]
@@ -252,7 +253,7 @@ def _draw_place(table: Any, f: int, n_bins: int, u: float, order: Any) -> Any:
 
 @internal_kernel
 def _set_bin(table: Any, f: int, n_bins: int, at: int, drawn: int, threshold: float, node: Any, order: Any) -> None:
-    """Set the split of a node after the bin that was found, if one was."""
+    """Set the split of a node after the bin that was found, if any."""
     if at < 0:
         return
     node.feature, node.is_categorical = f, 0
@@ -260,9 +261,9 @@ def _set_bin(table: Any, f: int, n_bins: int, at: int, drawn: int, threshold: fl
         node.bin = MISSING - 1
         return
     edges, low_bin, high_bin = table.edges[f], order[at], order[at + 1]
-    if drawn < 0:  # an edge in the middle up to rounding is one
+    if drawn < 0:  # edges that are midpoints up to rounding are treated as such
         threshold = edges[low_bin] * _BELOW + edges[high_bin - 1] * (1.0 - _BELOW)
-    while low_bin + 1 < high_bin and edges[low_bin + 1] <= threshold:  # of edges between the same rows
+    while low_bin + 1 < high_bin and edges[low_bin + 1] <= threshold:  # between edges that separate the same rows
         low_bin += 1
     node.bin = low_bin
 
@@ -277,7 +278,7 @@ def _split_numbers(table: Any, f: int, n_bins: int, u: float, node: Any, total: 
 
 @_NUMBERS.kernel
 def _split_two_sums(table: Any, f: int, n_bins: int, u: float, node: Any, total: Any, parameters: Any, s: Any) -> None:
-    """Do the same where two sums suffice, and there are no bounds."""
+    """Do the same if two sums suffice, and there are no bounds."""
     drawn, threshold = _draw_place(table, f, n_bins, u, s.order)
     at = _scan_two_sums(n_bins, drawn, node, total, parameters, s)
     _set_bin(table, f, n_bins, at, drawn, threshold, node, s.order)
@@ -285,7 +286,7 @@ def _split_two_sums(table: Any, f: int, n_bins: int, u: float, node: Any, total:
 
 @internal_kernel
 def _sort_categories(n_bins: int, target: int, width: int, parameters: Any, scratch: Any) -> None:
-    """Sort the bins listed by the mean of a target, or by the share of a class."""
+    """Sort the listed bins by the mean of a target, or by the proportion of a class."""
     order, keys, cells = scratch.order, scratch.keys, scratch.cells
     for i in range(n_bins):
         b, weight = order[i], 0.0
@@ -324,7 +325,7 @@ def _split_categories(
 def _split_column(
     table: Any, f: int, n_bins: int, counter: int, node: Any, total: Any, parameters: Any, goes_left: Any, scratch: Any
 ) -> bool:
-    """Find the best split of a column from the sums of the bins listed, which are then cleared.
+    """Find the best split of a column from the sums of the listed bins, which are then cleared.
 
     Returns whether the column varies.
     """
@@ -346,7 +347,7 @@ def _split_column(
 def find_split(
     table: Any, f: int, tree: Any, counter: int, node: Any, total: Any, parameters: Any, goes_left: Any, scratch: Any
 ) -> bool:
-    """Find the best split of a column of a node, if it beats the node's best; return whether the column varies."""
+    """Find the best split of a column if it improves on the node's best; return whether the column varies."""
     start, stop, column = node.start, node.stop, table.bins[f]
     width = len(scratch.cells) // BINS
     if parameters.criterion <= ENTROPY:
@@ -392,7 +393,7 @@ def needed_kernels(criterion: int, outputs: Outputs, is_categorical: Any, monoto
 
 
 def bind_kernels(state: Any, table: BinnedTable, outputs: Outputs) -> None:
-    """Set the addresses that these kernels have in this process."""
+    """Set the addresses of these kernels in this process."""
     for name in needed_kernels(int(state["criterion"][0]), outputs, table.is_categorical, table.monotone):
         state[name] = _KERNELS[name].address()
 

@@ -1,7 +1,7 @@
-"""Rows of bins go down the trees of a forest.
+"""Traversal of the trees of a forest by rows of bins.
 
-A node is one number of eight bytes, so that a tree of thousands of leaves stays in the second cache. Rows go down side
-by side, a level at a time: a processor fetches for one what another waits for.
+A node is one eight-byte integer, so that a tree with thousands of leaves fits the second-level cache. Several rows
+traverse a tree simultaneously, level by level, which hides the latency of memory accesses.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ __all__ = [
 
 MISSING_LEFT, IS_SET, IS_LEAF, LEFT_IS_LEAF, RIGHT_IS_LEAF = 1, 2, 4, 8, 16  # flags of a node
 
-_TOGETHER = 256  # rows that go down a tree side by side
+_TOGETHER = 256  # number of rows that traverse a tree simultaneously
 
 # Bits of a node: the left child (of a leaf: its number), the column, the last bin that goes left, and flags.
 _COLUMN, _BIN, _FLAGS = np.uint64(32), np.uint64(48), np.uint64(56)
 _CHILD_BITS, _COLUMN_BITS, _BYTE = np.uint64(2**32 - 1), np.uint64(2**16 - 1), np.uint64(255)
-_PLACE = np.uint64(48)  # bits of a row on its way: where its bins begin, and its place
+_PLACE = np.uint64(48)  # bits of a row during traversal: the offset of its bins, and its index
 _ROW_BITS = np.uint64(2**48 - 1)
 _ONE, _LEAF, _SET, _LEFT = np.uint64(1), np.uint64(IS_LEAF), np.uint64(IS_SET), np.uint64(3)  # LEFT_IS_LEAF is bit 3
 
 
 def packed_nodes(child: Any, column: Any, last_bin: Any, flags: Any) -> Any:
-    """Return nodes as numbers."""
+    """Return nodes as packed integers."""
     parts = (child, np.uint64(0)), (column, _COLUMN), (last_bin, _BIN), (flags, _FLAGS)
     return np.bitwise_or.reduce([np.asarray(part).astype(np.uint64) << by for part, by in parts])
 
 
 @internal_kernel
 def _descend(bins: Any, width: int, start: int, stop: int, walk: Any, root: int, at: Any, going: Any) -> None:
-    """Write the leaves that some rows end in to `at`; `going` is memory for the rows that are on their way.
+    """Write the leaves that some rows reach to `at`; `going` is scratch memory for rows that have not reached one.
 
-    bins : those of all rows, `width` of each, one after the other.
+    bins : bins of all rows, `width` per row, concatenated.
     """
     nodes, sets, set_number = walk
     first = nodes[root]
@@ -65,21 +65,21 @@ def _descend(bins: Any, width: int, start: int, stop: int, walk: Any, root: int,
             b = np.uint64(bins[(row & _ROW_BITS) + ((node >> _COLUMN) & _COLUMN_BITS)])
             if flags & _SET:
                 right = np.uint64(sets[set_number[child], b] == 0)
-            else:  # one more makes the bin of missing values the first
+            else:  # adding 1 maps the bin of missing values to 0
                 more = flags & _ONE
                 right = np.uint64(((b + more) & _BYTE) > ((node >> _BIN) & _BYTE) + more)
             at[i] = nodes[child + right]
-            going[left] = row  # overwritten by the next one if this one has arrived
+            going[left] = row  # overwritten by the next row if this one has reached a leaf
             left += ((flags >> (_LEFT + right)) & _ONE) ^ _ONE
         n_going = left
 
 
 @kernel
 def find_leaves_of_bins(bins: Any, walk: Any, roots: Any, first: int, last: int, out: Any) -> None:
-    """Write the number, among all leaves, of the leaf that each row ends in; shape (rows, trees).
+    """Write the number, among all leaves, of the leaf that each row reaches; shape (rows, trees).
 
-    walk : nodes from `packed_nodes`; for categorical nodes, flags of the bins that go left; and which row
-        of those flags the parent of a left child has.
+    walk : nodes from `packed_nodes`; for categorical nodes, flags of the bins on the left, and the row of
+    those flags for the parent of each left child.
     """
     n, flat = len(bins), bins.reshape(-1)
     at, going = np.empty(_TOGETHER, np.uint64), np.empty(_TOGETHER, np.uint64)
@@ -93,7 +93,7 @@ def find_leaves_of_bins(bins: Any, walk: Any, roots: Any, first: int, last: int,
 
 @kernel
 def add_values_of_bins(bins: Any, walk: Any, roots: Any, values: Any, out: Any) -> None:
-    """Add the values of the leaves that rows end in, of all trees, to `out`, shape (rows, values per leaf)."""
+    """Add the values of the leaves that rows reach, over all trees, to `out`, shape (rows, values per leaf)."""
     n, width, flat = len(bins), out.shape[1], bins.reshape(-1)
     at, going = np.empty(_TOGETHER, np.uint64), np.empty(_TOGETHER, np.uint64)
     for tree in range(len(roots) - 1):
@@ -108,7 +108,7 @@ def add_values_of_bins(bins: Any, walk: Any, roots: Any, values: Any, out: Any) 
 
 @kernel
 def add_leaf_values(leaves: Any, values: Any, out: Any) -> None:
-    """Add the values of leaves to those of their rows, tree after tree; -1 stands for none."""
+    """Add the values of leaves to those of their rows, tree by tree; -1 means no leaf."""
     n, trees, width = leaves.shape[0], leaves.shape[1], values.shape[1]
     for i in range(n):
         for tree in range(trees):
@@ -120,7 +120,7 @@ def add_leaf_values(leaves: Any, values: Any, out: Any) -> None:
 
 @kernel
 def add_up(child: Any, sums: Any) -> None:
-    """Add the sums of their children to those of inner nodes; parents come before these, and leaves have child 0."""
+    """Add the sums of children to those of their parents, which come before them; leaves have child 0."""
     for node in range(len(child) - 1, -1, -1):
         if child[node] > 0:
             for k in range(sums.shape[1]):

@@ -1,17 +1,17 @@
 """Binning: every column as bytes, its values replaced by the numbers of at most 255 bins.
 
-A numeric column with few different values v_1 < v_2 < ... has a bin for each, with edges halfway between,
+A numeric column with few distinct values v_1 < v_2 < ... has a bin for each, with edges halfway between,
 
     e_b = (v_b + v_{b+1}) / 2,                                                                                  (1)
 
-one with more has edges at the quantiles b / max_bins of its values, weights counted; a value x is in the first bin with
-x <= e_b. Values may be infinite. Missing ones have a separate bin, the last byte, 255.
+one with more has edges at the weighted quantiles b / max_bins of its values; a value x is in the first bin with
+x <= e_b. Values may be infinite. Missing values have a separate bin, 255.
 
-A column of categories has a bin for each level; of more than `max_bins` the rarer ones share one. A level that the fit
-has not seen goes with the missing.
+A categorical column has a bin for each level; if there are more than `max_bins`, rare ones share a bin. Unknown levels
+are treated as missing.
 
-Edges come from all rows, or from 200,000 drawn by their numbers and a seed: chunks, files and threads are
-nothing to them.
+Edges are computed from all rows, or from a sample of 200,000 drawn by row number and seed, so they do not depend on
+chunks, files or threads.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Array = NDArray[Any]
 
 SAMPLE_ROWS = 200_000
 _MOST = np.finfo(np.float64).max
-_CACHED_ROWS = 2_048  # rows that are binned together
-_CODES = 2**16  # below this whole numbers are counted without being sorted
+_CACHED_ROWS = 2_048  # rows per block
+_CODES = 2**16  # integers below this are counted without sorting
 
 
 def _bins_agree(bins: BinMap, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: values fall into the bins there are, and each column has its own levels, sorted."""
+    """Check a saved model: values fall into existing bins, and the levels of each column are sorted."""
     if bins.starts[0] != 0 or bins.starts[-1] != sizes["n_levels"]:
         return f"starts goes from {bins.starts[0]} to {bins.starts[-1]}, not from 0 to {sizes['n_levels']} levels"
     numeric = bins.categorical == 0
@@ -45,9 +45,9 @@ def _bins_agree(bins: BinMap, sizes: schema.Sizes) -> str | None:
         return "edges and n_bins disagree on the number of bins"
     owner = np.repeat(np.arange(len(bins.n_bins)), np.diff(bins.starts))
     if (bins.level_bins >= bins.n_bins[owner]).any():
-        return "level_bins holds a bin that its column does not have"
+        return "level_bins contains a bin that its column does not have"
     if ((bins.levels[1:] <= bins.levels[:-1]) & (owner[1:] == owner[:-1])).any():
-        return "levels does not rise within a column"
+        return "levels is not increasing within a column"
     return None
 
 
@@ -68,11 +68,11 @@ class BinMap(NamedTuple):
     edges : ndarray of shape (n_features, 256)
         Upper edges of the bins; infinite from the last bin on.
     n_bins : ndarray of shape (n_features,)
-        Bins in use, without that of missing values.
+        Number of bins in use, without that of missing values.
     categorical : ndarray of shape (n_features,)
         1 for columns of categories.
     levels, level_bins, starts : ndarrays
-        Of column j the sorted levels are levels[starts[j] : starts[j + 1]], and their bins in the same places.
+        The sorted levels of column j are levels[starts[j] : starts[j + 1]]; `level_bins` contains their bins.
     """
 
     edges: Array
@@ -83,8 +83,8 @@ class BinMap(NamedTuple):
     starts: Array
 
     def write(self, X: Array, out: Array) -> None:
-        """The bins of a block of rows, into `out`."""
-        for start in range(0, len(X), _CACHED_ROWS):  # values of a row share cache lines, which stay for all columns
+        """Write the bins of a block of rows to `out`."""
+        for start in range(0, len(X), _CACHED_ROWS):  # columns share cache lines of a row
             self._write(X[start : start + _CACHED_ROWS], out[start : start + _CACHED_ROWS])
 
     def _write(self, X: Array, out: Array) -> None:
@@ -96,7 +96,7 @@ class BinMap(NamedTuple):
                 bin_values(X[:, j], self.edges[j], out[:, j])
 
     def with_bins(self, X: Array) -> Array:
-        """A block of rows whose categories are replaced by their bins, NaN for missing and unknown ones."""
+        """Return a block of rows with categories replaced by their bins, and NaN for missing and unknown ones."""
         if not self.categorical.any():
             return X
         X = np.array(X)
@@ -108,7 +108,7 @@ class BinMap(NamedTuple):
 
 
 def counted(values: Array, counts: Array | None = None) -> tuple[Array, Array]:
-    """The different values, and how often each occurs."""
+    """Return the distinct values and their counts."""
     there = ~np.isnan(values)
     values, weights = values[there], None if counts is None else counts[there]
     with np.errstate(invalid="ignore"):
@@ -122,10 +122,10 @@ def counted(values: Array, counts: Array | None = None) -> tuple[Array, Array]:
 
 
 def learn_bins(rows: Array, weight: Array | None, categories: dict[int, tuple[Array, Array]], max_bins: int) -> BinMap:
-    """The bins of some columns.
+    """Learn the bins of some columns.
 
-    rows, weight : those rows that edges come from.
-    categories : for each column of categories, its different values and how often each occurs.
+    rows, weight : the rows from which edges are computed.
+    categories : for each categorical column, its distinct values and their counts.
     """
     d = rows.shape[1]
     if weight is not None and len(weight) and (weight == weight[0]).all():
@@ -159,7 +159,7 @@ def _edges_of(rows: Array, weight: Array | None, max_bins: int, j: int) -> Array
 
 
 def _pooled(values: Array, counts: Array, max_bins: int) -> tuple[Array, Array]:
-    """Levels and their bins: one each, or the rarer ones together in the last."""
+    """Return levels and their bins: one each, or the rare ones pooled in the last."""
     if len(values) <= max_bins:
         return values, np.arange(len(values)).astype(np.uint8)
     frequent = np.sort(np.argsort(-counts, kind="stable")[: max_bins - 1])
@@ -169,7 +169,7 @@ def _pooled(values: Array, counts: Array, max_bins: int) -> tuple[Array, Array]:
 
 
 def column_edges(values: Array, weight: Array | None, max_bins: int) -> Array:
-    """The edges of a numeric column: equation (1), or quantiles."""
+    """Return the edges of a numeric column: (1), or quantiles."""
     there = ~np.isnan(values)
     if weight is not None:
         there &= weight > 0
@@ -185,7 +185,7 @@ def column_edges(values: Array, weight: Array | None, max_bins: int) -> Array:
     if len(distinct) <= max_bins:
         return _between(distinct[:-1], distinct[1:])
     shares = np.arange(1, max_bins) / max_bins
-    # Quantiles halfway between two values where a share ends exactly between them.
+    # If a quantile falls exactly between two values, the edge is halfway between them.
     if weight is None:
         places = shares * len(values)
         below = np.ceil(places - 1e-9).astype(np.int64) - 1
@@ -202,8 +202,8 @@ def column_edges(values: Array, weight: Array | None, max_bins: int) -> Array:
 
 
 def _between(low: Array, high: Array) -> Array:
-    """The middle of two values, which may be infinite."""
+    """Return the midpoint of two values, which may be infinite."""
     with np.errstate(invalid="ignore", over="ignore"):
         middle = np.clip(low, -_MOST, _MOST) / 2 + np.clip(high, -_MOST, _MOST) / 2
-    # Neighbouring numbers have nothing between them: the lower one is the edge.
+    # For adjacent floating-point numbers the lower one is the edge.
     return np.asarray(np.where((middle >= high) | (middle < low), np.clip(low, -_MOST, _MOST), middle))

@@ -1,4 +1,4 @@
-"""Estimators whose columns may hold categories, among them text: which columns do, and their levels."""
+"""Estimators that support categorical columns, including text."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ def _levels_have_texts(model: Any, sizes: schema.Sizes) -> str | None:
     category_levels_=schema.Dict(schema.Text(), schema.Items(schema.Text(), low=1)),
 )
 class CategoricalColumns(Estimator):
-    """Columns of categories, by the parameter `categorical_features`.
+    """Mixin for categorical columns, selected by the parameter `categorical_features`.
 
     Parameters
     ----------
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Columns whose values have no order: those a frame calls categorical and those of text, or a mask, or numbers or
-        names of columns. Beyond 255 levels the rarer ones are taken together.
+        Columns whose values have no order: categorical and text columns of a frame, or a mask, indices or names of
+        columns. With more than 255 levels, rare ones are pooled.
 
     Attributes
     ----------
     is_categorical_ : ndarray of shape (n_features,), bool, or None
     category_levels_ : dict
-        The texts of each column of text.
+        Levels of each text column.
     """
 
-    _factored = True  # text is categories
+    _factored = True  # text is categorical
 
     category_levels_: dict[str, tuple[str, ...]]
     is_categorical_: Array | None
 
     @property
     def _goes_on(self) -> bool:
-        """Whether a fit continues the one before, with its columns."""
+        """Return whether a fit continues the previous one, with its columns."""
         return False
 
     @property
@@ -64,7 +64,7 @@ class CategoricalColumns(Estimator):
         return not self._goes_on
 
     def _open_factors(self, X: Any, others: list[str], reset: bool) -> tuple[Any, Categories]:
-        fresh = reset and not self._goes_on  # else columns and texts are those of the fit before
+        fresh = reset and not self._goes_on  # else columns and levels are those of the previous fit
         listed = listed_columns(self.categorical_features, X, others) if fresh else None
         categories = Categories(type(self).__name__, None if fresh else self.category_levels_, listed)
         return coded_array(X, categories), categories

@@ -1,7 +1,7 @@
-"""Columns of categories as numbers, from arrays, frames, files and Dask collections alike.
+"""Encoding of categorical columns as numbers, for arrays, frames, files and Dask collections.
 
-Numbers stand for themselves, whether a frame calls them categories or not; of text, its place among all texts of the
-column in sorted order. A missing value, and text that the fit has not seen, is NaN.
+Numbers are unchanged, even if categorical in a frame; text is encoded by its index among the sorted texts of the
+column. Missing values, and texts that did not occur in the fit, are NaN.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ Array = NDArray[Any]
 
 
 class Categories(Factors):
-    """Return the categorical columns, and the texts of those that hold text.
+    """Encoder of categorical columns, and the texts of those that contain text.
 
     Parameters
     ----------
     estimator : str
-        The class name that messages begin with.
+        Class name, for error messages.
     texts : dict, optional
-        The sorted texts of each column, of an earlier fit; None learns them.
+        Sorted texts of each column from an earlier fit; None learns them.
     listed : collection of str, optional
-        The only columns that may hold text; None for any.
+        The only columns that may contain text; None for any.
 
     Attributes
     ----------
     found : list of str
-        The columns that a frame calls categorical, or that hold text.
+        Columns that are categorical in a frame, or contain text.
     """
 
     def __init__(self, estimator: str, texts: dict[str, tuple[str, ...]] | None, listed: Any = None) -> None:
@@ -47,9 +47,9 @@ class Categories(Factors):
         self.found: list[str] = []
 
     def codes(self, name: str, values: Any, start: int = 0) -> NDArray[np.float64]:
-        """The numbers that stand for some values of a column."""
+        """Return the codes of some values of a column."""
         distinct, places = levels_and_places(name, values, self.estimator)
-        used = [distinct[k] for k in used_places(places)]  # a frame may list levels no row has
+        used = [distinct[k] for k in used_places(places)]  # a frame may list levels without rows
         if _numeric(used) and name not in self.texts:
             if name not in self.found:
                 self.found.append(name)
@@ -65,33 +65,33 @@ class Categories(Factors):
         return np.array([*numbers, np.nan], np.float64)[places]  # -1, a missing value, is the last
 
     def distinct(self, name: str, values: Any) -> list[Any]:
-        """The different values among some of a column, but for missing ones."""
+        """Return the distinct non-missing values among some values of a column."""
         found, places = levels_and_places(name, values, self.estimator)
         return [found[k] for k in used_places(places)]
 
     def known(self) -> Categories:
-        """The same texts, and no others to learn."""
+        """Return an encoder with these texts that learns no others."""
         return Categories(self.estimator, self.texts, self.listed)
 
     def learn(self, name: str, levels: Sequence[Any], *, called: bool = True) -> None:
-        """Take the texts of a column from its different values; numbers are categories only if they are `called` so."""
+        """Learn the texts of a column from its distinct values; numbers are categories only if `called` so."""
         if not _numeric(levels):
             self._take(name, levels, repr(levels[0]))
         if called or not _numeric(levels):
             self.found.append(name)
 
     def _take(self, name: str, levels: Sequence[Any], example: str) -> None:
-        """Learn texts, where they may be."""
+        """Learn the texts of a column, if it may contain text."""
         if not self.learning:
             raise DataError(
-                f"Column {name!r} holds {example}, and held numbers when {self.estimator} was fitted; give columns of "
-                "the same kind."
+                f"Column {name!r} contains {example}, but contained numbers when {self.estimator} was fitted; pass "
+                "columns of the same kind."
             )
         if self.listed is not None and name not in self.listed:
             raise DataError(
-                f"Column {name!r} holds {example}, could not convert it to a number, and is not among the "
+                f"Column {name!r} contains {example}, could not convert it to a number, and is not among the "
                 f"categorical_features; {self.estimator} needs numbers elsewhere: list the column there, encode it, "
-                "or leave it out."
+                "or drop it."
             )
         self.texts[name] = tuple(sorted({str(level) for level in levels if level is not None}))
 
@@ -106,10 +106,10 @@ def array_name(j: int) -> str:
 
 
 def listed_columns(given: Any, X: Any, others: Sequence[str]) -> tuple[str, ...] | None:
-    """The names of the columns that may hold text: None for any.
+    """Return the names of the columns that may contain text: None for any.
 
     given : the parameter `categorical_features`.
-    others : columns of X that are target or weight.
+    others : columns of X used as target or weight.
     """
     if isinstance(given, str):
         return None
@@ -128,7 +128,7 @@ def listed_columns(given: Any, X: Any, others: Sequence[str]) -> tuple[str, ...]
 
 
 def coded_array(X: Any, categories: Categories) -> Any:
-    """An array whose columns of text, as far as they may hold some, are numbers; anything else as it is."""
+    """Return an array with its text columns encoded as numbers; return any other X unchanged."""
     wanted = categories.texts if not categories.learning else categories.listed
     if not wanted or not isinstance(X, np.ndarray | list | tuple):
         return X
@@ -142,7 +142,7 @@ def coded_array(X: Any, categories: Categories) -> Any:
 
 
 def check_kinds(X: Any, source: Source, categories: Categories) -> None:
-    """Raise a sentence for a column that held text when the model was fitted, and holds numbers now."""
+    """Raise DataError for a column that contained text when the model was fitted, and contains numbers now."""
     if not categories.texts:
         return
     names = source.names if source.names is not None else tuple(map(array_name, range(source.n_features)))
@@ -153,15 +153,15 @@ def check_kinds(X: Any, source: Source, categories: Categories) -> None:
         if isinstance(source, MemorySource):
             values = source.chunk(0, source.n_rows).X[:, names.index(name)]
             if np.isnan(values).all():
-                continue  # nothing there: of no kind
+                continue  # no values: of either kind
         raise DataError(
-            f"Column {name!r} holds numbers, and held text such as {categories.texts[name][0]!r} when "
-            f"{categories.estimator} was fitted; give columns of the same kind."
+            f"Column {name!r} contains numbers, but contained text such as {categories.texts[name][0]!r} when "
+            f"{categories.estimator} was fitted; pass columns of the same kind."
         )
 
 
 def _lazy_text(X: Any) -> list[str]:
-    """The columns of text of files and Dask frames, which are coded as they are read."""
+    """Return the text columns of files and Dask frames, which are encoded as they are read."""
     if hasattr(X, "kinds"):
         return [name for name, kind in X.kinds.items() if kind == "text"]
     schema = opened(X._meta).schema if hasattr(X, "_meta") and hasattr(X, "columns") else {}

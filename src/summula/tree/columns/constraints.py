@@ -20,7 +20,7 @@ def categorical_mask(given: Any, d: int, names: Sequence[str] | None, found: Seq
     """Return the mask of categorical columns.
 
     given : the parameter `categorical_features`.
-    found : the columns that frames call categorical, or that hold text.
+    found : the columns that are categorical in a frame, or contain text.
     """
     mask = np.zeros(d, bool)
     if given is None:
@@ -43,7 +43,7 @@ def categorical_mask(given: Any, d: int, names: Sequence[str] | None, found: Seq
         if chosen.shape != (d,):
             raise ParameterError(
                 f"categorical_features set as a boolean mask must have shape (n_features,), got: {chosen.shape}; "
-                f"give one entry for each of the {d} columns."
+                f"pass one entry for each of the {d} columns."
             )
         mask[:] = chosen
     else:
@@ -78,7 +78,7 @@ def _is_sign(value: Any) -> bool:
 
 
 def monotone_signs(given: Any, d: int, names: Sequence[str] | None, categorical: Array, owner: str) -> Array:
-    """1, -1 or 0 for each column."""
+    """Return 1, -1 or 0 for each column."""
     signs = np.zeros(d, np.int64)
     if isinstance(given, dict):
         if names is None:
@@ -96,8 +96,8 @@ def monotone_signs(given: Any, d: int, names: Sequence[str] | None, categorical:
         entries = np.asarray(given, object)
         if others := [entry for entry in entries.ravel().tolist() if not _is_sign(entry)]:
             raise ParameterError(
-                f"monotonic_cst must be an array-like of -1, 0 or 1, not of {others[:5]}: 1 where predictions may "
-                "only rise with a column, -1 where they may only fall, 0 elsewhere."
+                f"monotonic_cst must be an array-like of -1, 0 or 1, not of {others[:5]}: 1 for an increasing "
+                "constraint on a column, -1 for a decreasing one, 0 for none."
             )
         if entries.shape != (d,):
             raise ParameterError(f"monotonic_cst has shape {entries.shape} but the input data X has {d} features.")
@@ -108,7 +108,7 @@ def monotone_signs(given: Any, d: int, names: Sequence[str] | None, categorical:
 
 
 def interaction_groups(given: Any, d: int) -> tuple[frozenset[int], ...] | None:
-    """The groups of columns that may meet on a path from root to leaf; None for no limits."""
+    """Return the groups of columns that may occur together on a path from root to leaf; None for no constraints."""
     if given is None:
         return None
     if isinstance(given, str):

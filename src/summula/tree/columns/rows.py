@@ -33,7 +33,7 @@ Array = NDArray[Any]
 
 MANY_ROWS = 2**22  # above this targets and scores are stored in single precision
 _LARGEST_GRADIENT = 1e38
-_LARGEST_SQUARED = 1e90  # of targets, and of weights
+_LARGEST_SQUARED = 1e90  # limits of targets, and of weights
 
 
 class Survey(NamedTuple):
@@ -140,7 +140,7 @@ def check_weights(y: Array, weight: Array | None, *, labelled: bool) -> None:
 
 
 def check_squares(y: Array, weight: Array | None) -> None:
-    """Raise if squares of targets, times weights, would overflow, or be lost as zeros."""
+    """Raise if squares of targets, times weights, would overflow or underflow."""
     for what, values in (("The target y", y), ("sample_weight", weight)):
         largest = 0.0 if values is None else float(np.abs(values).max())
         if largest > _LARGEST_SQUARED or 0.0 < largest < 1 / _LARGEST_SQUARED:

@@ -1,7 +1,7 @@
 """A whole exact tree in one kernel.
 
-The rows of every node are consecutive in the order of each column; a split divides all orders in two, stably, so that
-nothing is sorted after the start. Each level of the tree costs one pass over the table.
+The rows of every node are consecutive in the order of each column; a split partitions all orders stably, so that
+columns are sorted only once. Each level of the tree costs one pass over the table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _EPSILON = 2.0**-52
 
 @internal_kernel
 def _median_impurity(data: Any, t: int, start: int, stop: int, weight: float, sums: Any) -> float:
-    """Return the mean of |y - median| over rows in the order of target t; sums[t] gets the median."""
+    """Return the mean of |y - median| over rows in the order of target t; sums[t] is set to the median."""
     y, w, at, below = data.y[t], data.weight, start, 0.0
     order = data.orders[len(data.values) + t]
     while at < stop - 1 and 2 * (below + w[order[at]]) < weight:
@@ -61,7 +61,7 @@ _call_categories = _CATEGORIES.call
 def _rank_categories(
     data: Any, f: int, order: Any, start: int, stop: int, target: int, is_class: bool, scratch: Any
 ) -> None:
-    """Rank the categories of a column by the mean of a target, or the share of a class: `scratch.category_rank`."""
+    """Rank categories by the mean of a target, or the proportion of a class, in `scratch.category_rank`."""
     x, y, w, sums, rank = data.values[f], data.y, data.weight, scratch.categories, scratch.category_rank
     sums[:] = 0.0
     for i in range(start, stop):
@@ -110,10 +110,11 @@ def _order_by_category(data: Any, f: int, order: Any, start: int, stop: int, scr
 
 @_CATEGORIES.kernel
 def find_categories(data: Any, f: int, place: Any, total: Any, parameters: Any, split: Any, scratch: Any) -> None:
-    """Find the best set of categories of a column, if it beats `split`: a leading part of them in some order.
+    """Find the best set of categories of a column, a prefix in some order, if it improves on `split`.
 
-    By the mean of y, or the share of the second of two classes, some leading part is the best of all sets (Fisher 1958)
-    for every criterion but the absolute error; with more classes, or several targets, the order of each is tried.
+    Ordered by the mean of y, or the proportion of the second of two classes, some prefix is the optimal subset (Fisher
+    1958) for every criterion except the absolute error; with more classes, or several targets, the order by each is
+    tried.
     """
     start, stop = place[0], place[1]
     order, has_classes = data.orders[len(data.orders) - 1], parameters.criterion < SQUARED
@@ -184,7 +185,7 @@ def find_split(data: Any, number: int, nodes: Any, total: Any, parameters: Any, 
 
 @internal_kernel
 def _mark_rows(data: Any, node: Any, goes_left: Any, scratch: Any) -> int:
-    """Set which rows of a node go left, and where missing values go that the node has none of; return their number."""
+    """Set which rows of a node go left, and the default side of missing values; return the number of left rows."""
     split, n_left = node.split, 0
     x, order = data.values[split.feature], data.orders[len(data.orders) - 1]
     for i in range(node.start, node.stop):
@@ -204,12 +205,12 @@ def _mark_rows(data: Any, node: Any, goes_left: Any, scratch: Any) -> int:
 
 @internal_kernel
 def _partition(order: Any, start: int, stop: int, flags: Any, scratch: Any) -> None:
-    """Divide the rows of a node in two, stably."""
+    """Partition the rows of a node stably."""
     left, right = np.int64(start), np.int64(0)
     for i in range(start, stop):
         row = order[i]
         goes = np.int64(flags[row])
-        order[left] = row  # without a branch: the place is used again when the row was not meant for it
+        order[left] = row  # without a branch: the entry is overwritten if the row goes to the other side
         scratch[right] = row
         left += goes
         right += 1 - goes
@@ -222,7 +223,7 @@ def _partition(order: Any, start: int, stop: int, flags: Any, scratch: Any) -> N
 
 @internal_kernel
 def _is_pure(data: Any, node: Any, criterion: int) -> bool:
-    """Whether a node needs no split: its impurity is 0, or its targets are equal."""
+    """Return whether a node is pure: its impurity is 0, or its targets are equal."""
     if criterion <= ENTROPY:
         return node.impurity <= _EPSILON  # type: ignore[no-any-return]
     order = data.orders[len(data.orders) - 1]
@@ -230,7 +231,7 @@ def _is_pure(data: Any, node: Any, criterion: int) -> bool:
         for i in range(node.start + 1, node.stop):
             if data.y[t, order[i]] != data.y[t, order[node.start]]:
                 return False
-    node.impurity = 0.0  # up to rounding it was
+    node.impurity = 0.0  # (equal up to rounding)
     return True
 
 
@@ -245,7 +246,7 @@ _call_open = _OPEN.call
 
 @_OPEN.kernel
 def open_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any, flags: Any, scratch: Any) -> None:
-    """Set whether a new node may be split, after searching for its best split; `flags` get its categories."""
+    """Set whether a new node may be split, after searching for its best split; `flags` receives its categories."""
     node, total = nodes[number], sums[number]
     parameters.may_split = 0
     n = node.stop - node.start
@@ -264,7 +265,7 @@ def open_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any, fl
     if node.split.is_categorical:
         for b in range(256):
             flags[number, b] = scratch.goes_left[b]
-    # The improvement of the split needs the impurities of both sides.
+    # The improvement of a split needs the impurities of both sides.
     left, right, criterion, order = scratch.left, scratch.right, parameters.criterion, data.orders[len(data.orders) - 1]
     n_left = _mark_rows(data, node, flags[number if node.split.is_categorical else 0], scratch)
     left[:], right[:] = 0.0, 0.0
@@ -301,7 +302,7 @@ def _start_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any) 
 
 @internal_kernel
 def _bound_children(data: Any, node: Any, left: Any, right: Any, sums: Any, parameters: Any) -> None:
-    """Set the bounds of two new nodes: on a monotone column the middle of their values separates them."""
+    """Set the bounds of two new nodes: for a monotone column they are separated by the midpoint of their values."""
     left.lower, left.upper, right.lower, right.upper = node.lower, node.upper, node.lower, node.upper
     sign, k = data.monotone[node.split.feature], 1 if parameters.criterion <= ENTROPY else 0
     if sign != 0:
@@ -314,7 +315,7 @@ def _bound_children(data: Any, node: Any, left: Any, right: Any, sums: Any, para
 
 @internal_kernel
 def _divide_rows(data: Any, node: Any, parameters: Any, scratch: Any) -> None:
-    """Divide the rows of a node in all orders; in those by targets alone where its children will be leaves."""
+    """Partition the rows of a node in all orders, or only in those of the targets if its children will be leaves."""
     n_columns = len(data.values)
     if node.depth + 1 < parameters.max_depth:
         for f in range(n_columns):
@@ -326,10 +327,10 @@ def _divide_rows(data: Any, node: Any, parameters: Any, scratch: Any) -> None:
 
 @non_allocating_kernel
 def grow(data: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: Any, scratch: Any, budget: int) -> bool:
-    """Split nodes until no more may be, or about `budget` rows of columns have been read; return whether it is done.
+    """Split nodes until none can be split, or about `budget` values have been read; return whether it is complete.
 
-    flags : (nodes, 256): categories that go left at a node; one row where there are none.
-    state : one record of PARAMETERS; without nodes, the root is made first.
+    flags : (nodes, 256): categories on the left of a node; one row if there are none.
+    state : one record of PARAMETERS; without nodes, the root is created first.
     """
     parameters = state[0]
     while parameters.n_nodes == 0 or (parameters.n_open > 0 and parameters.n_leaves < parameters.max_leaves):
@@ -370,11 +371,11 @@ def grow(data: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: A
 
 @kernel
 def keep_rows(orders: Any, keep: Any, out: Any) -> None:
-    """Copy the rows that are kept, column by column, in their order; `out` may have further columns."""
+    """Copy the rows in the mask `keep`, column by column, in their order; `out` may have more columns."""
     for f in range(len(orders)):
         order, kept, at = orders[f], out[f], np.int64(0)
         for i in range(len(order)):
             row = order[i]
             if at < len(kept):
-                kept[at] = row  # whether or not it is kept: else the place is used again
+                kept[at] = row  # without a branch: overwritten by the next row if this one is not kept
                 at += np.int64(keep[row])

@@ -39,13 +39,13 @@ __all__ = [
 
 Array = NDArray[Any]
 
-_BUDGET = 20_000_000  # entries of columns read between two looks at the clock: about 0.1 s
+_BUDGET = 20_000_000  # values read between calls of `check`: about 0.1 s
 _UNLIMITED = 2**62
-_SMALL = 50_000  # values, below which one thread sorts them
+_SMALL = 50_000  # number of values below which one thread sorts them
 
 
 class ExactParameters(NamedTuple):
-    """Limits of a tree, in numbers of rows and columns."""
+    """Limits of a tree, as numbers of rows and columns."""
 
     criterion: str
     max_depth: int | None = None
@@ -65,11 +65,10 @@ class ExactTree(NamedTuple):
     Attributes
     ----------
     nodes : Nodes
-        What rows are sent down; its `gain` is the decrease of the weighted impurity, its `value` that of the first
-        target.
+        Nodes for traversal; `gain` is the decrease of the weighted impurity, `value` the value of the first target.
     impurity : ndarray of shape (n_nodes,)
     values : ndarray of shape (n_nodes, n_values)
-        Shares of the classes, or the value predicted, of one target after the other.
+        Class proportions, or predicted values, for each target in turn.
     """
 
     nodes: Nodes
@@ -78,7 +77,7 @@ class ExactTree(NamedTuple):
 
 
 class LeafRows(NamedTuple):
-    """The rows a tree was grown from, leaf by leaf.
+    """The training rows of a tree, leaf by leaf.
 
     Attributes
     ----------
@@ -86,7 +85,7 @@ class LeafRows(NamedTuple):
         Numbers of the nodes.
     starts : ndarray of shape (n_leaves + 1,)
     rows : ndarray of shape (n,)
-        Those of leaf k are the ones from starts[k] up to starts[k + 1].
+        The rows of leaf k are rows[starts[k] : starts[k + 1]].
     """
 
     leaves: Array
@@ -95,24 +94,24 @@ class LeafRows(NamedTuple):
 
 
 class ExactGrower:
-    """Grows trees for targets and weights that change, on the same columns.
+    """Grows trees for different targets and weights on the same columns.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
-        NaN for missing values; categories are whole numbers from 0 to 254.
+        NaN for missing values; categories are integers from 0 to 254.
     is_categorical : ndarray of shape (d,), bool
     monotone : ndarray of shape (d,), optional
         1, -1 or 0.
     check : callable
         Called about every 0.1 s; may raise.
     later : str, optional
-        The function that compiles, for a dtype, what predictions will need.
+        Name of the function that compiles, for a dtype, the kernels of predictions.
 
     Attributes
     ----------
     leaf_rows : LeafRows
-        Of the tree grown last.
+        Rows of the leaves of the last tree.
     """
 
     def __init__(
@@ -128,7 +127,7 @@ class ExactGrower:
         self._is_categorical = is_categorical.astype(np.uint8)
         self._monotone = np.zeros(d, np.int64) if monotone is None else monotone.astype(np.int64)
         self._check, self._later = check, () if later is None else (f"{later}:{X.dtype.name}",)
-        self._used = np.empty((d + 1, len(X)), np.uint32)  # by absolute error more
+        self._used = np.empty((d + 1, len(X)), np.uint32)  # more for the absolute error
         self._memory: tuple[Any, Scratch] | None = None
 
     def grow(self, y: Array, weight: Array | None, outputs: Outputs, parameters: ExactParameters) -> ExactTree:
@@ -139,9 +138,9 @@ class ExactGrower:
         y : ndarray of shape (n,) or (n_outputs, n)
             Targets, or codes of classes.
         weight : ndarray of shape (n,), optional
-            Rows of weight 0 are left out.
+            Rows of weight 0 are ignored.
         outputs : Outputs
-            What the targets are.
+            Types of the targets.
         parameters : ExactParameters
         """
         if not grow.signatures:
@@ -177,7 +176,7 @@ class ExactGrower:
         return _read(nodes, _bounded(values, nodes) + shift, flags, outputs)
 
     def _used_rows(self, w: Array, y: Array | None) -> Array:
-        """Return the rows of positive weight in the order of each column, and in that of each target or as they are."""
+        """Return the rows of positive weight in the order of each column, and of each target if needed."""
         d, keep, more = len(self._values), w > 0, 1 if y is None else len(y)
         if keep.all():
             used = self._used if more == 1 else np.empty((d + more, len(w)), np.uint32)
@@ -199,9 +198,9 @@ class ExactGrower:
 
 
 def _origins(y: Array, w: Array) -> Array:
-    """Return a number near the mean of each target: sums of squares about it lose no digits.
+    """Return a number near the mean of each target, about which sums of squares are accurate.
 
-    It has few digits itself, so that differences from it, and means of equal targets, are exact where those of y are.
+    It has few significant digits, so that differences from it, and means of equal targets, are exact if those of y are.
     """
     means = np.average(y, axis=1, weights=w)
     with np.errstate(over="ignore"):
@@ -218,7 +217,7 @@ def _most_nodes(parameters: ExactParameters, n: int) -> int:
 
 
 def parameter_record(parameters: ExactParameters, d: int, outputs: Outputs) -> Array:
-    """Return the limits of a tree as kernels take them, and the state of one without nodes."""
+    """Return the limits of a tree as a record for the kernels, with the state of a tree without nodes."""
     state = np.zeros(1, PARAMETERS)
     state["criterion"] = CRITERIA[parameters.criterion]
     state["max_depth"] = _UNLIMITED if parameters.max_depth is None else parameters.max_depth
@@ -273,7 +272,7 @@ def _read(nodes: Array, values: Array, flags: Array, outputs: Outputs) -> ExactT
 
 
 def _bounded(values: Array, nodes: Array) -> Array:
-    """Return values within the bounds of monotone columns; of two classes those of the second."""
+    """Return values clipped to the bounds of monotone columns; for two classes those of the second."""
     lower, upper = nodes["lower"], nodes["upper"]
     if not (np.isfinite(lower) | np.isfinite(upper)).any():
         return values
@@ -282,7 +281,7 @@ def _bounded(values: Array, nodes: Array) -> Array:
 
 
 def compile_grow() -> None:
-    """Compile the kernel that grows trees, without those that it calls by address."""
+    """Compile the kernel that grows trees, without the kernels it calls by address."""
     rows, sums, _, _, scratch = example_inputs()
     numbers, flags = np.zeros(1, np.int64), np.zeros((1, 256), np.uint8)
     compile_for(
@@ -291,7 +290,7 @@ def compile_grow() -> None:
 
 
 def compile_search(criterion: str, n_outputs: str, n_classes: str) -> None:
-    """Compile what finds splits by a criterion, and what calls it."""
+    """Compile the kernels that find splits for a criterion, and their callers."""
     outputs = Outputs.one(int(n_classes)) if n_outputs == "1" else Outputs(int(n_outputs))
     scan_address(CRITERIA[criterion], outputs)
     find_split.address()

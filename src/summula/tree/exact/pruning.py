@@ -1,11 +1,11 @@
 """Minimal cost-complexity pruning (Breiman, Friedman, Olshen and Stone 1984, chapter 3).
 
-With R(t) the impurity of node t times its share of the weight, and R(T_t) the sum of R over the leaves below it, a
-subtree is worth its size for penalties per leaf up to
+With R(t) the impurity of node t times its fraction of the weight, and R(T_t) the sum of R over the leaves below it, a
+subtree is optimal for penalties per leaf up to
 
     alpha(t) = (R(t) - R(T_t)) / (leaves of T_t - 1).                                                              (1)
 
-The subtree of smallest alpha is replaced by a leaf, again and again: this gives the best subtree for every penalty.
+The subtree of smallest alpha is replaced by a leaf repeatedly, which gives the optimal subtree for every penalty.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ Array = NDArray[Any]
 
 
 class PruningPath(NamedTuple):
-    """Penalties at which the best subtree changes, and the impurity of its leaves from there on."""
+    """Penalties at which the optimal subtree changes, and the impurity of its leaves for each."""
 
     ccp_alphas: Array
     impurities: Array
 
 
 def pruning_path(tree: ExactTree) -> PruningPath:
-    """Return the path from the whole tree to the root alone."""
+    """Return the pruning path from the whole tree to its root."""
     steps = list(_steps(tree))
     return PruningPath(np.array([alpha for alpha, _, _ in steps]), np.array([impurity for _, impurity, _ in steps]))
 
 
 def prune(tree: ExactTree, ccp_alpha: float) -> ExactTree:
-    """Return the smallest subtree that is best for a penalty per leaf."""
+    """Return the smallest subtree that is optimal for a penalty per leaf."""
     becomes_leaf = np.zeros(len(tree.impurity), bool)
     for alpha, _, node in _steps(tree):
         if alpha > ccp_alpha:
@@ -54,7 +54,7 @@ def prune(tree: ExactTree, ccp_alpha: float) -> ExactTree:
 
 
 def _subtree(tree: ExactTree, is_kept: Array, becomes_leaf: Array) -> ExactTree:
-    """Return the tree of some nodes; children are dropped in pairs, so that their order stays."""
+    """Return the tree of some nodes; children are removed in pairs, which preserves their order."""
     nodes, number = tree.nodes, np.cumsum(is_kept) - 1
     is_inner = (nodes.column >= 0) & ~becomes_leaf
     columns = {name: getattr(nodes, name)[is_kept] for name in nodes._fields if name not in ("lefts", "roots")}
@@ -93,7 +93,7 @@ def _steps(tree: ExactTree) -> Any:
     yield 0.0, float(below[0]), -1
     while queue:
         found, node = heapq.heappop(queue)
-        if gone[node] or found != alpha(node):  # replaced before, or changed since
+        if gone[node] or found != alpha(node):  # already replaced, or changed since
             continue
         stack = [node]
         while stack:

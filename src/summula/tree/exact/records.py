@@ -1,4 +1,4 @@
-"""The records that exact trees are grown with."""
+"""Records used to grow exact trees."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CRITERIA = {
 
 SPLIT = np.dtype(
     [
-        ("score", _FLOAT),  # of the best split so far, larger is better; -inf where there is none
+        ("score", _FLOAT),  # score of the best split so far, larger is better; -inf if there is none
         ("feature", _INT),
         ("threshold", _FLOAT),
         ("is_categorical", _INT),
@@ -48,14 +48,14 @@ SPLIT = np.dtype(
 
 NODE = np.dtype(
     [
-        ("start", _INT),  # its rows are those of the row orders from start up to stop
+        ("start", _INT),  # range of its rows in the row orders
         ("stop", _INT),
         ("depth", _INT),
-        ("left_child", _INT),  # the right one comes next; 0 for a leaf
+        ("left_child", _INT),  # left child; the right one follows; 0 for a leaf
         ("impurity", _FLOAT),
         ("weight", _FLOAT),
-        ("improvement", _FLOAT),  # of its split, which may be made if not negative
-        ("lower", _FLOAT),  # bounds of the values below it, from splits on monotone columns
+        ("improvement", _FLOAT),  # of its split, which is allowed if not negative
+        ("lower", _FLOAT),  # bounds on the values below it, from splits on monotone columns
         ("upper", _FLOAT),
         ("split", SPLIT),
     ]
@@ -66,13 +66,13 @@ PARAMETERS = np.dtype(
         ("criterion", _INT),
         ("max_depth", _INT),
         ("max_leaves", _INT),
-        ("best_first", _INT),  # 1: the leaf of largest improvement is split next; 0: the last one
+        ("best_first", _INT),  # 1: split the leaf of largest improvement next; 0: the last one
         ("min_samples_split", _INT),
         ("min_samples_leaf", _INT),
         ("min_weight_leaf", _FLOAT),
         ("min_improvement", _FLOAT),
         ("max_features", _INT),
-        ("random_threshold", _INT),  # 1: one threshold per column, drawn; 0: the best one
+        ("random_threshold", _INT),  # 1: one random threshold per column; 0: the best one
         ("key", _INT),  # of random numbers
         ("n_outputs", _INT),  # targets
         ("n_first", _INT),  # classes of the first target; 0 for regression
@@ -80,12 +80,12 @@ PARAMETERS = np.dtype(
         ("open_node", _INT),
         ("find_split", _INT),
         ("find_categories", _INT),
-        ("weight", _FLOAT),  # of all rows
-        ("n_nodes", _INT),  # state: nodes, leaves that may be split, leaves
+        ("weight", _FLOAT),  # total over all rows
+        ("n_nodes", _INT),  # state: numbers of nodes, of leaves that may be split, of leaves
         ("n_open", _INT),
         ("n_leaves", _INT),
-        ("varies", _INT),  # whether the column of categories looked at last is not constant
-        ("may_split", _INT),  # whether the node opened last may be split
+        ("varies", _INT),  # whether the last categorical column searched is not constant
+        ("may_split", _INT),  # whether the last node opened may be split
     ]
 )
 
@@ -98,15 +98,15 @@ class ExactRows(NamedTuple):
         Any  # (features + 1 or more, rows used) of uint32: rows sorted by each column, then by each target, per node
     )
     is_categorical: Any  # (features,) of uint8
-    monotone: Any  # (features,) of int64: 1 where values may only rise with a column, -1 where they may only fall
-    y: Any  # (targets, rows): numbers, or places of classes among the sums of a node, as float64
+    monotone: Any  # (features,) of int64: 1 increasing, -1 decreasing, 0 no constraint
+    y: Any  # (targets, rows): numbers, or indices of classes among the sums of a node, as float64
     weight: Any  # (rows,)
 
 
 class Scratch(NamedTuple):
-    """Memory of the kernels."""
+    """Scratch memory of the kernels."""
 
-    left: Any  # sums of the two sides of a split
+    left: Any  # sums over the two sides of a split
     right: Any
     categories: Any  # (4, 256): sums per category, and categories sorted
     category_rank: Any  # (256,)
@@ -114,11 +114,11 @@ class Scratch(NamedTuple):
     flags: Any  # (rows,): whether a row goes left
     order: Any  # (rows,)
     rank_column: Any  # (rows,): ranks of the categories of a column
-    features: Any  # (features,), to be drawn from
+    features: Any  # (features,): columns to draw from
     tree: Any  # (2, rows + 1): Fenwick trees of weights and weighted targets
-    losses: Any  # (rows,): of the rows on both sides of a place
-    medians: Any  # (2, rows + 1): of the rows on each side; last that of the rows inserted
-    ranks: Any  # (targets, rows): place of a row in the order of a target, within its node
+    losses: Any  # (rows,): loss of the rows on both sides of a split
+    medians: Any  # (2, rows + 1): loss of the rows on each side; last that of the rows inserted
+    ranks: Any  # (targets, rows): rank of a row in the order of a target, within its node
     targets: Any  # (targets, rows): the target in that order
 
     @classmethod
@@ -144,12 +144,12 @@ class Scratch(NamedTuple):
         )
 
 
-# Where the rows of a node start and stop, a counter of random numbers, the sign of a monotone column, bounds of values.
+# Start and stop of the rows of a node, a counter of random numbers, the sign of a monotone column, bounds on values.
 EXAMPLE_PLACE = (0, 0, 0, 0, 0.0, 0.0)
 
 
 def example_inputs() -> tuple[Any, ...]:
-    """Return arguments of the types that kernels have: rows, sums, parameters, a split and scratch."""
+    """Return example arguments of kernels: rows, sums, parameters, a split and scratch."""
     column, scratch = np.zeros(1), Scratch.of(1, 1, Outputs(), has_categories=False, has_medians=False)
     orders, flags, signs = np.zeros((1, 1), np.uint32), np.zeros(1, np.uint8), np.zeros(1, np.int64)
     rows = ExactRows(np.zeros((1, 1)), orders, flags, signs, column[None, :].copy(), column)

@@ -4,10 +4,10 @@ Splits are scored by the equations (1) to (4) of `tree.growing.node_sums`, or by
 
     absolute error  -(sum_L w |y - m_L| + sum_R w |y - m_R|),        m the medians, summed over the targets         (5)
 
-Missing values are last in the order; they are tried on either side. On a monotone column the values of the two sides
-(means, medians, or shares of the second class) have to be in order, and within the bounds of the node.
+Missing values are last in the order; they are tried on either side. For a monotone column the values of the two sides
+(means, medians, or proportions of the second class) must be in order, and within the bounds of the node.
 
-Each criterion has a separate kernel, which is compiled when a tree is first grown by it; several targets share one.
+Each criterion has a separate kernel, which is compiled on first use; there is one kernel for several targets.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from summula.tree.growing.outputs import Outputs
 
 __all__ = ["find_threshold", "scan_address"]
 
-_ROUNDING = 1e-12  # of sums, beside the sum over the node
+_ROUNDING = 1e-12  # relative to the sum over the node: smaller sums are rounding
 
 
 def _example_scan() -> tuple[Any, ...]:
@@ -45,7 +45,7 @@ def _value_after(order: Any, x: Any, i: int, end: int) -> float:
 
 @inlined
 def _first_missing(order: Any, x: Any, start: int, stop: int) -> int:
-    """Return from where on the values are missing."""
+    """Return the index from which on values are missing."""
     end = stop
     while end > start and x[order[end - 1]] != x[order[end - 1]]:
         end -= 1
@@ -54,13 +54,13 @@ def _first_missing(order: Any, x: Any, start: int, stop: int) -> int:
 
 @inlined
 def _stop_of_splits(start: int, end: int, first: int, least: int) -> int:
-    """Return the first place behind which `least` rows are not on the right; those from place `first` on are left."""
+    """Return the first split index with fewer than `least` rows on the right, at least `first`."""
     return max(start, min(end, first - least))
 
 
 @inlined
 def _record(split: Any, score: float, low: float, high: float, drawn: float, missing_left: int) -> None:
-    """Set the split between two neighbouring values; `high` is NaN where all values are on the left."""
+    """Set the split between two adjacent values; `high` is NaN if all values are on the left."""
     split.score, split.missing_left = score, missing_left
     middle = low / 2 + high / 2
     if drawn == drawn:
@@ -73,13 +73,13 @@ def _record(split: Any, score: float, low: float, high: float, drawn: float, mis
 
 @inlined
 def _is_left_out(drawn: float, low: float, high: float) -> bool:
-    """Whether only one threshold is tried, and it is not between these neighbouring values."""
+    """Return whether a random threshold is not between these adjacent values."""
     return drawn == drawn and not low <= drawn < high
 
 
 @inlined
 def _is_allowed(place: Any, left: float, right: float) -> bool:
-    """Whether the values of both sides obey a monotone column."""
+    """Return whether the values of both sides satisfy a monotonicity constraint."""
     sign, lower, upper = place[3], place[4], place[5]
     is_ordered = (left - right) * sign <= 0.0
     return bool(sign == 0 or (is_ordered and lower <= left and lower <= right and left <= upper and right <= upper))
@@ -87,7 +87,7 @@ def _is_allowed(place: Any, left: float, right: float) -> bool:
 
 @inlined
 def _term(criterion: int, weight: float) -> float:
-    """Return what the weight of one class contributes to (1) or (2)."""
+    """Return the contribution of the weight of one class to (1) or (2)."""
     if criterion == ENTROPY:
         return weight * np.log(weight) if weight > 0.0 else 0.0
     return weight * weight
@@ -97,7 +97,7 @@ def _term(criterion: int, weight: float) -> float:
 def _scan_classes(
     column: Any, place: Any, data: Any, total: Any, parameters: Any, drawn: float, split: Any, scratch: Any
 ) -> None:
-    """Find the best threshold of one target by (1) or (2), if it beats `split`."""
+    """Find the best threshold of one target by (1) or (2), if it improves on `split`."""
     (order, x), start, stop, left = column, place[0], place[1], scratch.left
     y, w, n_classes = data.y[0], data.weight, len(total) - 1
     criterion, least, light = parameters.criterion, parameters.min_samples_leaf, parameters.min_weight_leaf
@@ -138,7 +138,7 @@ def _scan_classes(
 def _scan_two_classes(
     column: Any, place: Any, data: Any, total: Any, parameters: Any, drawn: float, split: Any, scratch: Any
 ) -> None:
-    """Do the same by (1) for two classes: their weights are local variables, where others wait for memory."""
+    """Do the same by (1) for two classes, with their weights in local variables, which avoids memory accesses."""
     (order, x), start, stop, y, w = column, place[0], place[1], data.y[0], data.weight
     least, light = parameters.min_samples_leaf, parameters.min_weight_leaf
     end = _first_missing(order, x, start, stop)
@@ -172,7 +172,7 @@ def _scan_two_classes(
 def _scan_numbers(
     column: Any, place: Any, data: Any, total: Any, parameters: Any, drawn: float, split: Any, scratch: Any
 ) -> None:
-    """Find the best threshold of one target by (3) or (4), if it beats `split`."""
+    """Find the best threshold of one target by (3) or (4), if it improves on `split`."""
     (order, x), start, stop = column, place[0], place[1]
     y, w, criterion = data.y[0], data.weight, parameters.criterion
     least, light, whole, weight = parameters.min_samples_leaf, parameters.min_weight_leaf, total[0], total[2]
@@ -204,7 +204,7 @@ def _scan_numbers(
 def _scan_outputs(
     column: Any, place: Any, data: Any, total: Any, parameters: Any, drawn: float, split: Any, scratch: Any
 ) -> None:
-    """Find the best threshold of several targets by (1) to (4), if it beats `split`."""
+    """Find the best threshold of several targets by (1) to (4), if it improves on `split`."""
     (order, x), start, stop, left = column, place[0], place[1], scratch.left
     y, w, criterion, n_outputs = data.y, data.weight, parameters.criterion, parameters.n_outputs
     last, least, light = len(total) - 1, parameters.min_samples_leaf, parameters.min_weight_leaf
@@ -243,7 +243,7 @@ def _insert(tree: Any, rank: int, size: int, weight: float, target: float) -> No
 def _deviation(tree: Any, size: int, targets: Any, weight: float, total: float, median: Any) -> float:
     """Return the sum of w |y - median| over the rows inserted, whose weights and weighted targets have these sums.
 
-    The median is written to the last place of `median`.
+    The median is written to the last entry of `median`.
     """
     at, below, sum_below, step = 0, 0.0, 0.0, 1
     while 2 * step <= size:
@@ -261,9 +261,9 @@ def _deviation(tree: Any, size: int, targets: Any, weight: float, total: float, 
 
 @internal_kernel
 def _add_losses(column: Any, place: Any, data: Any, t: int, side: int, missing_left: int, scratch: Any) -> None:
-    """Add the loss of target t on one side (0 left, 1 right) to that of every place between two values.
+    """Add the loss of target t on one side (0 left, 1 right) to that of every split between two values.
 
-    Rows are inserted one after the other, from the left or from the right.
+    Rows are inserted one by one, from the left or from the right.
     """
     (order, x), start, stop = column, place[0], place[1]
     y, w, tree, losses, median = data.y[t], data.weight, scratch.tree, scratch.losses, scratch.medians[side]
@@ -294,7 +294,7 @@ def _add_losses(column: Any, place: Any, data: Any, t: int, side: int, missing_l
 def _scan_absolute(
     column: Any, place: Any, data: Any, total: Any, parameters: Any, drawn: float, split: Any, scratch: Any
 ) -> None:
-    """Find the best threshold by (5), if it beats `split`."""
+    """Find the best threshold by (5), if it improves on `split`."""
     (order, x), start, stop, w = column, place[0], place[1], data.weight
     least, light, losses, medians = (
         parameters.min_samples_leaf,
@@ -328,11 +328,11 @@ def _scan_absolute(
 
 @internal_kernel
 def find_threshold(column: Any, place: Any, data: Any, total: Any, parameters: Any, split: Any, scratch: Any) -> bool:
-    """Find the best threshold of a column of a node, if it beats `split`; return whether the column is not constant.
+    """Find the best threshold of a column if it improves on `split`; return whether the column is not constant.
 
     column : the rows in the order of the column, and its values.
-    place : where the rows of the node start and stop in that order, a counter for random numbers, the sign of a
-        monotone column, and the bounds of its values.
+    place : start and stop of the rows of the node in that order, a counter of random numbers, the sign of a
+    monotone column, and the bounds on its values.
     """
     (order, x), start, stop, counter = column, place[0], place[1], place[2]
     low, high, drawn = x[order[start]], x[order[stop - 1]], np.nan

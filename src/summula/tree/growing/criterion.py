@@ -1,16 +1,16 @@
-"""Split criteria: what the grower leaves open.
+"""Split criteria of the grower.
 
-The grower (`growing_kernels`) partitions rows, keeps histograms and splits the best leaf first, whatever the nodes are
-judged by. A criterion consists of the sums that a node has, as a dtype, and of the kernels that compute with them:
+The grower (`growing_kernels`) partitions rows, manages histograms and splits the best leaf first, for any criterion. A
+criterion consists of the dtype of the sums of a node, and of the kernels that compute with them:
 
     accumulate(inputs, rows, first, last, block, histogram, table)      the histogram of some rows
-    subtract(parent, child, sibling, first, last, packing)              that of the other child
+    subtract(parent, child, sibling, first, last, packing)              the histogram of the other child
     set_root(histogram, split_inputs, node)                             sums and value of the root
-    set_children(node, split_inputs, left, right)                       those of the children of a split node
+    set_children(node, split_inputs, left, right)                       sums and values of the children of a split node
     find_best_split(histogram, first, last, split_inputs, node, search)
 
-`growing_kernels.make_grow` compiles a grower with the kernels of a criterion in their places; the two long ones, the
-first and the last, are called by address (`late_binding`), so that each is compiled once. Leaf values are computed
+`growing_kernels.make_grow` compiles a grower with the kernels of a criterion; the two long ones, the first and the
+last, are called by address (`late_binding`), so that each is compiled once. Leaf values are computed
 afterwards, from the rows of the leaves (`leaf_values`).
 """
 

@@ -2,7 +2,7 @@
 
     1. of all leaves split the one of largest gain,
     2. partition its rows,
-    3. sum the histogram of the child with fewer rows; the other's is the parent's less that,
+    3. sum the histogram of the child with fewer rows; that of its sibling is the parent's minus it,
     4. find the best split of both.
 
 All sums are integers, so a tree is the same for any number of threads and any order of rows within chunks. The steps
@@ -36,15 +36,15 @@ __all__ = ["Grower", "Grown", "compile_grow", "compile_reading", "warmup"]
 
 Array = NDArray[Any]
 
-_TINY = 40_000  # bins in all below which barriers cost more than they save
-_SMALL = 1_200_000  # below which sharing the shorter steps does, and the worker group persists from tree to tree
-_LONG = 50_000_000  # additions and comparisons per tree from which on growing is supervised: about 0.1 s
-_FIRST_LEAVES = 64  # leaves that memory is allocated for at first
+_TINY = 40_000  # total number of bins below which barriers cost more than they save
+_SMALL = 1_200_000  # the same for sharing the shorter steps; below it the worker group persists from tree to tree
+_LONG = 50_000_000  # additions and comparisons per tree above which growing is supervised: about 0.1 s
+_FIRST_LEAVES = 64  # number of leaves for which memory is allocated initially
 _UNLIMITED = 2**62  # leaves, or levels
 
 
 class Grown(NamedTuple):
-    """A tree, its nodes as they were grown, and the rows of its leaves."""
+    """A tree, its nodes in the order of growth, and the rows of its leaves."""
 
     tree: Tree
     nodes: Array
@@ -52,7 +52,7 @@ class Grown(NamedTuple):
     threads: int
 
     def shares(self) -> list[tuple[int, int]]:
-        """Return a range of leaves for each thread, of about as many rows."""
+        """Return a range of leaves for each thread, with about equal numbers of rows."""
         leaves, starts, rows = self.leaf_rows
         if self.threads == 1:
             return [(0, len(leaves))]
@@ -68,12 +68,12 @@ class Grower:
     ----------
     binned : BinnedRows
     features : ndarray of dtype FEATURE
-        What the features are.
+        Table of the features.
     parameters : TreeParameters
     n_jobs : int, optional
         Maximum number of threads.
     criterion : Criterion, default=NEWTON
-        What splits are judged by.
+        Split criterion.
     binds : bool, default=True
         Whether to compile the kernels that are called by address; without them no tree can be grown.
     """
@@ -102,7 +102,7 @@ class Grower:
         self._is_cancelled = False
 
     def _allocate(self, binds: bool) -> GrowContext:
-        """Return everything but gradients and the memory of threads."""
+        """Allocate everything except gradients and the scratch memory of threads."""
         record, packing, criterion = self._record, Packing(0, 0, 0, 0), self.criterion
         if binds:
             splits = SplitInputs.of(self.features, record, packing)
@@ -114,7 +114,7 @@ class Grower:
         groups = np.zeros((len(interactions), d), np.uint8)
         for k, group in enumerate(interactions):
             groups[k, sorted(group)] = 1
-        packed, wide = leaves + 2, 4  # memory that is never written to is never taken
+        packed, wide = leaves + 2, 4  # pages that are never written to use no memory
         return GrowContext(
             inputs=TreeInputs(self.binned.by_row, np.empty(0, np.int64), packing),
             split_inputs=splits,
@@ -138,16 +138,16 @@ class Grower:
         )
 
     def compile(self) -> None:
-        """Compile the kernel that grows trees, without those that it calls by address."""
+        """Compile the kernel that grows trees, without the kernels it calls by address."""
         context = self._context._replace(scratch=self._scratch[1])
         compile_for(growing_kernels.make_grow(self.criterion), context, np.zeros((2, LINE), np.int64), 0)
 
     # ------------------------------------------------------------------------------------------------------- one tree
 
     def grow(self, gradients: Gradients, key: int = 0) -> Grown:
-        """Grow a tree for these gradients, whose leaves have no values yet.
+        """Grow a tree for these gradients; the values of its leaves are not set yet.
 
-        key : that of the random numbers that draw features (`core.engine.random.stream_key`).
+        key : key of the random numbers that draw features (`core.engine.random.stream_key`).
         """
         state, record = self._context.state[0], self._record[0]
         state["n_nodes"] = 0
@@ -168,13 +168,13 @@ class Grower:
         return self._read()
 
     def cancel(self) -> None:
-        """End the tree that is being grown, with an error, and grow no other."""
+        """Abort the tree that is being grown with an error; no other can be grown."""
         self._is_cancelled = True
         for group in list(self._worker_groups.values()):
             group.cancel()
 
     def _worker_group(self, members: int) -> WorkerGroup:
-        """Return the worker group of this size that grows trees in the memory allocated now."""
+        """Return the worker group of this size that grows trees in the currently allocated memory."""
         if members not in self._worker_groups:
             context = self._context._replace(scratch=self._scratch[members])
             task = functools.partial(growing_kernels.make_grow(self.criterion), context)
@@ -194,7 +194,7 @@ class Grower:
         return Grown(tree, context.nodes, LeafRows(leaves, starts, context.rows), self.threads)
 
     def _enlarge(self) -> None:
-        """Allocate twice as many nodes, or histograms, whichever there are too few of."""
+        """Double the number of nodes or of histograms, whichever is exhausted."""
         context, state = self._context, self._context.state[0]
         pool = context.pool
         if state["n_nodes"] + 2 > len(context.nodes):
@@ -216,8 +216,8 @@ class Grower:
 class _GroupTimer:
     """Decides whether a worker group grows small trees faster than one thread.
 
-    That is measured now and then, since other processes may need the processors too. A trial takes four trees, two in
-    each way; the faster of both is used until the next trial.
+    This is measured repeatedly, since other processes may need the processors, too. A trial grows four trees, two each
+    way; the faster way is used until the next trial.
     """
 
     def __init__(self, *, always: bool) -> None:
@@ -229,7 +229,7 @@ class _GroupTimer:
         return self._always or self._since_trial() < 2 or (self._since_trial() > 3 and self._group_is_faster)
 
     def record(self, seconds: float) -> None:
-        """Take down how long that tree took."""
+        """Record the time of the last tree."""
         if self._since_trial() < 4:
             self._seconds.append(seconds)
         if len(self._seconds) == 4:
@@ -238,12 +238,12 @@ class _GroupTimer:
         self._trees += 1
 
     def _since_trial(self) -> int:
-        """Return the number of trees since a trial began: at the first tree, the 16th, the 64th, the 256th ..."""
+        """Return the number of trees since the last trial began, at the 1st, 16th, 64th, 256th, ... tree."""
         return self._trees if self._trees < 16 else self._trees - (1 << ((self._trees.bit_length() - 1) & ~1))
 
 
 def _tree_work(n: int, d: int, parameters: TreeParameters) -> float:
-    """Estimate the additions and comparisons that a tree takes."""
+    """Estimate the number of additions and comparisons per tree."""
     leaves = min(parameters.max_leaves or _UNLIMITED, max(n // parameters.min_rows, 1))
     levels = min(math.log2(leaves) + 1, math.inf if parameters.max_depth is None else parameters.max_depth)
     return d * (n * levels + 2.0 * BINS * min(leaves, 2.0 ** min(levels, 60)))
@@ -261,7 +261,7 @@ def _parameter_record(parameters: TreeParameters, binned: BinnedRows) -> Array:
 
 
 def _thread_scratch(features: Array, members: int, criterion: Criterion) -> ThreadScratch:
-    """Allocate the memory of each member of a worker group; their features take about equally long to search."""
+    """Allocate the scratch memory of each member of a worker group; features are balanced by search time."""
     d = len(features)
     work = np.where(features["is_categorical"] > 0, 30 + features["n_bins"], 60)  # categories are sorted first
     done = np.cumsum(work) / work.sum()
@@ -287,7 +287,7 @@ def _doubled(array: Array) -> Array:
 
 
 def _enlarged_free(free: Array, left: int) -> Array:
-    """Return the numbers of free histograms, of which `left` are left, when there are twice as many."""
+    """Return the numbers of free histograms, `left` of which remain, after doubling the pool."""
     more = np.zeros(2 * len(free), np.int64)
     more[:left] = free[:left]
     more[left : left + len(free)] = np.arange(len(free), 2 * len(free))
@@ -295,18 +295,18 @@ def _enlarged_free(free: Array, left: int) -> Array:
 
 
 def _smallest(**options: Any) -> Grower:
-    """Return a grower of trees of two rows, of a number and a category."""
+    """Return a grower for two rows with a numeric and a categorical column."""
     rows, features = np.zeros((2, 2), np.uint8), feature_table([1, 1], [0, 1], [0, 0])
     return Grower(BinnedRows.of(rows), features, TreeParameters(), 1, **options)
 
 
 def compile_grow() -> None:
-    """Compile the kernel that takes longest, and which every fit needs."""
+    """Compile the kernel that takes longest, which every fit needs."""
     _smallest(binds=False).compile()
 
 
 def compile_reading() -> None:
-    """Compile what is needed when a tree has been grown."""
+    """Compile the kernels needed after a tree has been grown."""
     context = _smallest(binds=False)._context
     numbers = np.zeros(1, np.int64)
     compile_for(

@@ -1,8 +1,8 @@
 """A whole tree in one kernel, grown by one thread or by a worker group.
 
-Every member of the worker group executes the same steps (those of `growing`) and takes its share of each: rows where a
-node is partitioned or summed, features where splits are searched. Member 0 does the bookkeeping. A barrier separates
-two steps; what is read after a barrier was written before it, and nothing is written by two members.
+Every member of the worker group executes the same steps (those of `grower`) on its share of the work: rows when a node
+is partitioned or summed, features when splits are searched. Member 0 does the bookkeeping. Steps are separated by
+barriers: data read after a barrier were written before it, and no data are written by two members.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = ["DONE", "GrowContext", "GrowKernels", "HistogramPool", "ThreadScratch
 
 _call_accumulate, _call_search = ACCUMULATE.call, SEARCH.call
 
-DONE, _OUT_OF_SPACE = -1, -2  # instead of the next leaf to split
-_SHARED_ROWS = 2_000  # rows of a node from which on the members share partitioning it
-_SHARED_ROWS_PER_FEATURE = 32  # rows per feature from which on they share summing it
+DONE, _OUT_OF_SPACE = -1, -2  # values of `next_leaf` if there is none to split
+_SHARED_ROWS = 2_000  # minimum number of rows of a node for parallel partitioning
+_SHARED_ROWS_PER_FEATURE = 32  # minimum number of rows per feature for parallel summation
 
 
 class HistogramPool(NamedTuple):
-    """Histograms of leaves that may be split, packed and wide, and the numbers of those not in use."""
+    """Histograms of leaves that may be split, packed and wide, and the numbers of the free ones."""
 
     packed: Any
     wide: Any
@@ -39,15 +39,15 @@ class HistogramPool(NamedTuple):
 
 
 class ThreadScratch(NamedTuple):
-    """Memory of each member of the worker group, by the first axis."""
+    """Scratch memory of the members of the worker group, one per index of the first axis."""
 
-    first_feature: Any  # from which on a member searches splits, up to that of the next
+    first_feature: Any  # first feature searched by each member
     block: Any  # see `histogram_kernels.accumulate`
     packed: Any  # histograms, of all members but the first
     wide: Any
-    n_left: Any  # rows that go left, one cache line each
+    n_left: Any  # number of rows that go left, one cache line each
     allowed: Any  # (members, 2, features): which features a node may be split on
-    split: Any  # (members, 2): the best split of either child
+    split: Any  # (members, 2): the best split of each child
     goes_left: Any
     bits: Any  # (members, 256): see `split_kernels.Search`
     sums: Any  # (members, 4, 256)
@@ -61,7 +61,7 @@ class GrowKernels(NamedTuple):
 
 
 class GrowContext(NamedTuple):
-    """Everything a tree is grown from and with."""
+    """All inputs and working memory for growing a tree."""
 
     inputs: TreeInputs
     split_inputs: SplitInputs
@@ -70,7 +70,7 @@ class GrowContext(NamedTuple):
     rows_scratch: Any
     groups: Any  # (groups, features): 1 for the members of each interaction group
     nodes: Any
-    goes_left: Any  # (nodes, 256): which bins go left at a node
+    goes_left: Any  # (nodes, 256): bins on the left of a node
     open_leaves: Any  # nodes that may be split
     node_groups: Any  # (nodes, groups): whether the features of a group may still be used
     state: Any  # one record of dtype GROW_STATE
@@ -89,7 +89,7 @@ def _is_packed(n_rows: int, packing: Any) -> bool:
 
 @inlined
 def _share(length: int, members: int, member: int) -> Any:
-    """Return where the share of a member starts and stops."""
+    """Return the start and stop of the share of a member."""
     return length * member // members, length * (member + 1) // members
 
 
@@ -106,7 +106,7 @@ def _search(scratch: Any, member: int, side: int) -> Any:
 
 @internal_kernel
 def _take_histogram(free_packed: Any, free_wide: Any, state: Any, is_packed: bool) -> int:
-    """Return the number of a histogram that is not in use."""
+    """Return the number of a free histogram."""
     if is_packed:
         state.n_free_packed -= 1
         return free_packed[state.n_free_packed]  # type: ignore[no-any-return]
@@ -153,7 +153,7 @@ def _allow_features(node: int, parameters: Any, groups: Any, node_groups: Any, a
 
 @internal_kernel
 def _choose_split(scratch: Any, side: int, node: Any, goes_left: Any) -> None:
-    """Give a node the best split that the members have found; of equal ones the first."""
+    """Set the best split of a node among those found by the members; ties go to the first."""
     best = 0
     for k in range(1, len(scratch.split)):
         if scratch.split[k, side].gain > scratch.split[best, side].gain:
@@ -165,7 +165,7 @@ def _choose_split(scratch: Any, side: int, node: Any, goes_left: Any) -> None:
 
 @internal_kernel
 def _next_leaf(nodes: Any, open_leaves: Any, state: Any, parameters: Any) -> int:
-    """Return the leaf to split: the one of largest gain, of equal ones the first."""
+    """Return the leaf to split, that of largest gain; ties go to the first."""
     if state.n_open == 0 or state.n_leaves >= parameters.max_leaves:
         return DONE
     if state.n_nodes + 2 > len(nodes) or state.n_free_packed < 2 or state.n_free_wide < 1:
@@ -197,7 +197,7 @@ def _partition_rows(
     n_left: Any,
     member: int,
 ) -> int:
-    """Put the rows of a leaf that go left first; return their number, to member 0 at least."""
+    """Partition the rows of a leaf, left ones first; return the number of these, at least to member 0."""
     start, stop = node.start, node.stop
     members = len(table) - 1 if stop - start >= _SHARED_ROWS else 1
     if member >= members:
@@ -231,9 +231,9 @@ def _sum_histogram(
     block: Any,
     features: Any,
 ) -> None:
-    """Sum a histogram together: each member sums some rows, then adds up the sums of its features.
+    """Sum a histogram in parallel: each member sums some rows, then reduces the sums of its features.
 
-    address : of the kernel that sums rows.
+    address : address of the kernel that sums rows.
     others : histograms of all members but the first.
     """
     members, d = len(table) - 1, inputs.binned.shape[1]
@@ -249,7 +249,7 @@ def _sum_histogram(
 
 @internal_kernel
 def _make_root(root: Any, n: int, packing: Any, free_packed: Any, free_wide: Any, groups: Any, state: Any) -> None:
-    """Make a tree of one node with all n rows, to which all histograms but one are free."""
+    """Initialise a tree with one node with all n rows; all histograms but one are free."""
     state.n_open, state.n_nodes, state.n_leaves = 0, 1, 1
     state.n_free_packed, state.n_free_wide = len(free_packed), len(free_wide)
     for k in range(len(free_packed)):
@@ -268,7 +268,7 @@ def _reserve_histograms(
 ) -> None:
     """Reserve the histograms of two new children, or release that of their parent if they cannot be split.
 
-    The larger child takes that of the parent if it can.
+    The larger child reuses that of the parent if possible.
     """
     n_rows = node.stop - node.start
     few = n_left if 2 * n_left < n_rows else n_rows - n_left
@@ -283,7 +283,7 @@ def _reserve_histograms(
     state.small_histogram, state.large_histogram, state.parent_histogram = small, number, number
     if not is_packed and _is_packed(many, packing):
         state.large_histogram = _take_histogram(free_packed, free_wide, state, True)
-        # Nobody takes it before the children are summed.
+        # It is not reused before the children are summed.
         _release_histogram(free_packed, free_wide, state, False, number)
 
 
@@ -314,7 +314,7 @@ def _open_node(
     free_wide: Any,
     state: Any,
 ) -> None:
-    """Open a node whose split has enough gain; another releases its histogram."""
+    """Open a node if its split has enough gain, else release its histogram."""
     node = nodes[number]
     if node.split.gain > min_gain:
         open_leaves[state.n_open] = number
@@ -326,7 +326,7 @@ def _open_node(
 def _make_start(set_root: Any) -> Any:
     @internal_kernel
     def start_tree(context: Any, table: Any, member: int) -> None:
-        """Make the root, and find its best split."""
+        """Initialise the root, and find its best split."""
         state, scratch, rows, root = context.state[0], context.scratch, context.rows, context.nodes[0]
         split_inputs, parameters, n = context.split_inputs, context.split_inputs.parameters[0], len(rows)
         first, last = _share(n, len(table) - 1, member)
@@ -385,7 +385,7 @@ def _make_search(subtract: Any) -> Any:
             scratch.split[member, side].gain = -1.0
         first, last = scratch.first_feature[member], scratch.first_feature[member + 1]
         width = block_width(last - first)
-        for low in range(first, last, width):  # in blocks, whose histograms stay in the cache
+        for low in range(first, last, width):  # in blocks whose histograms stay in the cache
             high = low + width if low + width < last else last
             if len(few):
                 arguments = context.inputs, few, low, high, scratch.block[member], small, table
@@ -419,7 +419,7 @@ def make_grow(criterion: Criterion) -> Any:
 
     @non_allocating_kernel
     def grow(context: Any, table: Any, member: int) -> None:
-        """Split the root as often as allowed; the next leaf is DONE, or there is too little space to go on."""
+        """Split leaves as often as allowed; ends with the next leaf DONE, or when memory is exhausted."""
         state, parameters = context.state[0], context.split_inputs.parameters[0]
         while wait_for_round(table, member):
             is_new = state.n_nodes == 0

@@ -7,15 +7,15 @@ The three are packed in one integer per row,
 so that a row costs one addition per feature. K bits, at most 14, hold a count below 2^K. A node with fewer rows keeps
 its histogram packed, shape (features, 256): a difference of packed sums is the packed sum of the difference. That of a
 larger one is wide, shape (features, 768), three numbers per bin: packed sums are added to it before they overflow.
-With few rows in all K is smaller, and gradients are finer. With c = 0 every hessian is 1, the count is their sum, and
-the gradient has the remaining bits:
+With few rows in total K is smaller, and gradients have more bits. With c = 0 every hessian is 1, the count is their
+sum, and the gradient has the remaining bits:
 
     p = (g << K) + 1,      |g| < 2^(64 - 2K - 1).                                                               (2)
 
-Integers add up exactly: the sums are the same in any order, on any number of threads, in any chunks.
+Integer addition is exact: the sums are the same in any order, for any number of threads, and for any chunks.
 
-Bins are bytes, row by row (one or two cache lines per row of thirty features); rows of a node are scattered, so a later
-one is prefetched while this one is added. Features are taken in blocks whose sums stay in the first-level cache.
+Bins are bytes, row by row (one or two cache lines per row of thirty features); rows of a node are scattered, so later
+ones are prefetched. Features are processed in blocks whose sums stay in the first-level cache.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ __all__ = [
 ]
 
 BINS = 256
-COUNT_BITS = 14  # the largest K
-BLOCK = 24  # features summed at once: 48 kB
-_AHEAD = 24  # rows prefetched
+COUNT_BITS = 14  # largest K
+BLOCK = 24  # features per block: 48 kB
+_AHEAD = 24  # number of rows to prefetch
 
 
 class Packing(NamedTuple):
@@ -58,7 +58,7 @@ class Packing(NamedTuple):
 
     @classmethod
     def of(cls, count_bits: int, hessian_bits: int) -> Packing:
-        """Return equation (1), or (2) where there are no bits for the hessian."""
+        """Return the layout (1), or (2) if there are no bits for the hessian."""
         mask = (1 << count_bits) - 1
         if not hessian_bits:
             return cls(count_bits, 0, mask, mask)
@@ -88,7 +88,7 @@ def block_width(features: int) -> int:
 
 @internal_kernel
 def _add_rows(inputs: Any, rows: Any, first: int, last: int, packed: Any) -> None:
-    """Add rows to the packed sums of the features from `first` up to `last`, which are all that `packed` has."""
+    """Add rows to the packed sums of the features from `first` up to `last`, the only ones in `packed`."""
     gradients = inputs.packed
     n, d = len(rows), np.uint64(inputs.binned.shape[1])
     flat, cells = inputs.binned.reshape(-1), packed.reshape(-1)
@@ -134,7 +134,7 @@ def accumulate(inputs: Any, rows: Any, first: int, last: int, block: Any, histog
     """Sum the rows with these numbers for the features from `first` up to `last` of a histogram, packed or wide.
 
     block : scratch of shape (24, 256), all zero before and after.
-    table : that of the worker group; the sums are of no use once it is cancelled.
+    table : that of the worker group; the sums are invalid once it is cancelled.
     """
     histogram[first:last] = 0
     width, most = block_width(last - first), inputs.packing.count_mask
@@ -153,10 +153,10 @@ def accumulate(inputs: Any, rows: Any, first: int, last: int, block: Any, histog
 
 @internal_kernel
 def subtract(parent: Any, child: Any, sibling: Any, first: int, last: int, packing: Any) -> None:
-    """Compute the histogram of a sibling as the parent's less the child's, for the features from `first` up to `last`.
+    """Compute the histogram of a sibling as parent minus child, for the features from `first` up to `last`.
 
-    Each is packed or wide; `sibling` may be `parent`. Packed integers are what they are modulo 2^64, so that a wide
-    histogram may be packed for the difference alone.
+    Each is packed or wide; `sibling` may be `parent`. Packed arithmetic is modulo 2^64, so a wide histogram may be
+    packed just for the difference.
     """
     for f in range(first, last):
         if child.shape[1] == sibling.shape[1] == parent.shape[1]:

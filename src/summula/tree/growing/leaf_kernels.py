@@ -23,7 +23,7 @@ class LeafRows(NamedTuple):
 class LeafParameters(NamedTuple):
     """Parameters of leaf values."""
 
-    scale: float  # sums are taken in multiples of 1 / scale
+    scale: float  # sums are computed in multiples of 1 / scale
     l2: float
     learning_rate: float
 
@@ -34,8 +34,8 @@ def set_newton_values(
 ) -> None:
     """Set out[0] = -learning_rate g / (h + l2) and out[2] = h for the leaves from `first` up to `last`.
 
-    g and h are sums over the rows of the leaf, in fixed point: sums of integers do not depend on their order. No
-    hessians at all mean that every one is 1.
+    g and h are sums over the rows of the leaf, in fixed point, so they do not depend on the order. An empty array of
+    hessians means that all are 1.
     """
     leaves, starts, rows = leaf_rows
     is_constant, scale = len(hessians) == 0, parameters.scale

@@ -1,4 +1,4 @@
-"""Leaf values: the part of a tree that is computed once its splits are known, from the rows of each leaf."""
+"""Leaf values, computed from the rows of each leaf after the splits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from summula.tree.growing.nodes import Gradients
 
 __all__ = ["NewtonLeaves", "add_to_scores"]
 
-_SUM_BITS = 62  # of the fixed-point sums of gradients
+_SUM_BITS = 62  # number of bits of the fixed-point sums of gradients
 
 
 class NewtonLeaves(NamedTuple):

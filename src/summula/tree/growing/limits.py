@@ -1,4 +1,4 @@
-"""Limits of the trees of decision trees and forests: parameters, and the same in numbers of rows and columns."""
+"""Limits of decision trees and forests: parameters, and their conversion to numbers of rows and columns."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def number_of_features(given: Any, d: int) -> int:
         return max(1, int(np.sqrt(d) if given == "sqrt" else np.log2(d)))
     if isinstance(given, int | np.integer):
         if given > d:
-            raise ParameterError(f"max_features={given} is larger than the number of columns, {d}; give at most {d}.")
+            raise ParameterError(f"max_features={given} is larger than the number of columns, {d}; pass at most {d}.")
         return int(given)
     return max(1, int(given * d))
 
 
 def tree_limits(model: Any, n: int, d: int, weight: float, key: int, *, random_threshold: bool) -> ExactParameters:
-    """Return the limits of a tree of n rows, d columns and this weight, from the parameters of a model."""
+    """Return the limits of a tree for n rows, d columns and this total weight, from the parameters of a model."""
 
     def rows(value: Any, least: int) -> int:
         return int(value) if isinstance(value, int | np.integer) else max(int(np.ceil(value * n)), least)
@@ -74,14 +74,12 @@ def tree_limits(model: Any, n: int, d: int, weight: float, key: int, *, random_t
 
 
 def check_monotone(monotone: Any, outputs: Outputs) -> None:
-    """Raise an error for monotonic constraints of targets that have no order."""
+    """Raise for monotonic constraints on targets without an order."""
     if not monotone.any():
         return
     if outputs.n_outputs > 1:
-        raise ParameterError(
-            "Monotonicity constraints are not supported with multiple outputs; leave out monotonic_cst."
-        )
+        raise ParameterError("Monotonicity constraints are not supported with multiple outputs; omit monotonic_cst.")
     if sum(outputs.n_classes) > 2:
         raise ParameterError(
-            "Monotonicity constraints are not supported with multiclass classification; leave out monotonic_cst."
+            "Monotonicity constraints are not supported with multiclass classification; omit monotonic_cst."
         )

@@ -1,8 +1,8 @@
-"""Sums over the rows of a node, and what follows from them; for exact and for binned thresholds.
+"""Sums over the rows of a node, impurities and split scores, for exact and for binned thresholds.
 
-The sums of a node are the weights of the classes (of several targets those of the first, then those of the second and
-so on), or the sum of w y for every target, then that of w y^2 (Poisson: w y log y) over all targets; the last one is
-the weight of all rows. With W and the sums over the rows on each side of a threshold (L and R), a split is scored by
+The sums of a node are the class weights (target by target), or the sum of w y for every target, followed by that of
+w y^2 (Poisson: w y log y) over all targets; the last one is the total weight. With W and the sums over the rows on each
+side of a threshold (L and R), a split is scored by
 
     Gini            sum_k L_k^2 / W_L + sum_k R_k^2 / W_R,           L_k the weight of class k                      (1)
     entropy         sum_k L_k log L_k - m W_L log W_L + the same of R                                               (2)
@@ -10,7 +10,7 @@ the weight of all rows. With W and the sums over the rows on each side of a thre
     Poisson         sum_t L_t log(L_t / W_L) + sum_t R_t log(R_t / W_R)                                             (4)
 
 for m targets, where k runs over the classes of all of them. This differs from minus the weighted impurity of both
-sides, times m, by what is the same for every split of the node: the impurity is the mean over the targets.
+sides, times m, by a constant of the node; the impurity is the mean over the targets.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from summula.tree.exact.records import ENTROPY, GINI, POISSON, SQUARED
 
 __all__ = ["add_row", "add_rows", "impurity", "score_sides"]
 
-_ROUNDING = 1e-12  # of sums, beside the sum over the node
+_ROUNDING = 1e-12  # relative to the sum over the node: smaller sums are rounding
 
 
 @internal_kernel
@@ -46,7 +46,7 @@ def add_row(sums: Any, y: Any, row: int, w: float, criterion: int) -> None:
 
 @internal_kernel
 def add_rows(sums: Any, y: Any, weight: Any, start: int, stop: int, criterion: int) -> None:
-    """Set the sums of a node to those of consecutive rows; of two classes, or one number, in local variables."""
+    """Set the sums of a node to those of consecutive rows, in local variables for two classes or one number."""
     sums[:] = 0.0
     if len(y) > 1 or len(sums) != 3 or criterion > SQUARED:
         for i in range(start, stop):
@@ -70,7 +70,7 @@ def add_rows(sums: Any, y: Any, weight: Any, start: int, stop: int, criterion: i
 
 @internal_kernel
 def impurity(sums: Any, criterion: int, n_outputs: int) -> float:
-    """Return the impurity of a node, the mean over its targets; that of absolute error is not a function of sums."""
+    """Return the impurity of a node, the mean over its targets; not for the absolute error, which has no such sums."""
     last, found = len(sums) - 1, 0.0
     weight = sums[last]
     if criterion == GINI:
@@ -95,9 +95,9 @@ def impurity(sums: Any, criterion: int, n_outputs: int) -> float:
 
 @internal_kernel
 def score_sides(left: Any, total: Any, criterion: int, n_outputs: int) -> float:
-    """Return the score of a split from the sums of its left side and of the node; -inf where it cannot be made.
+    """Return the score of a split from the sums of its left side and of the node; -inf if it is not allowed.
 
-    `left` may be `total`: the score of the node before it is split, to which that of the empty side adds nothing.
+    `left` may be `total`, for the score of the node before the split; the empty side contributes nothing.
     """
     last, score = len(total) - 1, 0.0
     wl, wr = left[last], total[last] - left[last]

@@ -1,4 +1,4 @@
-"""Trees: what they are grown from, what limits them, and the trees themselves."""
+"""Inputs, limits and nodes of trees."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class BinnedRows:
     """Bins of rows as bytes, row by row for histograms and column by column for partitioning."""
 
     by_row: Array
-    by_column: Array  # (features, rows); the transposed view of `by_row` where memory is short
+    by_column: Array  # (features, rows); a transposed view of `by_row` if memory is short
 
     @classmethod
     def of(cls, by_row: Array, *, copies: bool = True) -> BinnedRows:
-        """Return bins with a copy in the other order, or without."""
+        """Return bins with or without a copy in the other order."""
         return cls(by_row, np.ascontiguousarray(by_row.T) if copies else by_row.T)
 
     @property
     def flat_by_column(self) -> tuple[Array, int, int]:
-        """The bins by column as one flat array, with the strides from row to row and from feature to feature."""
+        """Return the bins by column as one flat array, with the strides between rows and between features."""
         feature_stride, row_stride = self.by_column.strides
         order = self.by_column if self.by_column.flags.c_contiguous else self.by_column.T
         return order.reshape(-1), row_stride, feature_stride
@@ -47,7 +47,7 @@ class TreeParameters:
     l2: float = 0.0
     learning_rate: float = 1.0
     interaction_groups: tuple[frozenset[int], ...] | None = None  # features allowed together on a path; None: all
-    feature_fraction: float = 1.0  # drawn for each node
+    feature_fraction: float = 1.0  # fraction of features drawn for each node
 
 
 class Gradients(NamedTuple):
@@ -56,13 +56,13 @@ class Gradients(NamedTuple):
     Attributes
     ----------
     gradients, hessians : ndarray of shape (n,), float32
-        Unrounded, for leaf values; no hessians mean that all are 1.
+        Unrounded, for leaf values; empty hessians mean that all are 1.
     largest : float
         The largest absolute value of either.
     packed : ndarray of shape (n,), int64
         Rounded, for the search of splits (see `histogram_kernels`).
     packing : Packing
-        Where the parts of those integers are.
+        Bit layout of those integers.
     gradient_unit, hessian_unit : float
         The value of the integer 1.
     """
@@ -81,13 +81,13 @@ class Tree:
     """A grown tree, as arrays with one entry per node; node 0 is the root, and the right child follows the left one."""
 
     feature: Array  # -1 for a leaf
-    bin: Array  # the last on the left; -1 for categories
+    bin: Array  # last bin on the left; -1 for categories
     missing_left: Array
     left_child: Array  # 0 for a leaf
     count: Array
     depth: Array
     floats: Array  # of shape (3, n_nodes): value, gain, weight
-    goes_left: dict[int, Array]  # for nodes that split on categories: which bins go left
+    goes_left: dict[int, Array]  # for categorical splits: bins on the left
 
     @classmethod
     def of(cls, integers: Array, floats: Array, goes_left: Array) -> Tree:

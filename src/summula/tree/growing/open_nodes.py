@@ -1,4 +1,4 @@
-"""The list of nodes that may still be split, while an exact tree or a tree of a forest grows."""
+"""The list of open nodes, which may still be split, of exact trees and trees of forests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["next_open"]
 
 @internal_kernel
 def next_open(nodes: Any, open_nodes: Any, parameters: Any) -> int:
-    """Take the node to split next off the list: the last one, or that of the largest improvement."""
+    """Remove and return the node to split next: the last one, or that of the largest improvement."""
     at = parameters.n_open - 1
     if parameters.best_first:
         for k in range(parameters.n_open):

@@ -1,4 +1,4 @@
-"""Outputs of a tree: one or several targets, each of them a number or one of some classes."""
+"""Outputs of a tree: one or several targets, numeric or with classes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Outputs:
 
     @classmethod
     def one(cls, n_classes: int) -> Outputs:
-        """Return a single target: a number (0 classes) or one of some classes."""
+        """Return a single target, numeric (0 classes) or with classes."""
         return cls(1, (n_classes,) if n_classes else ())
 
     @property
@@ -41,7 +41,7 @@ class Outputs:
 
     @property
     def n_values(self) -> int:
-        """Number of values of a leaf: the shares of all classes of all targets, or one number per target."""
+        """Number of values of a leaf: the proportions of all classes of all targets, or one number per target."""
         return sum(self.n_classes) or self.n_outputs
 
     @property
@@ -55,10 +55,10 @@ class Outputs:
         return np.concatenate([[0], np.cumsum(self.n_classes or (1,) * self.n_outputs)])
 
     def split(self, values: Array) -> list[Array]:
-        """Divide the last axis of an array, the values of leaves, among the targets."""
+        """Split the last axis of an array, the values of leaves, by target."""
         starts = self.starts
         return [values[..., a:b] for a, b in itertools.pairwise(starts)]
 
     def places(self, codes: Array) -> Array:
-        """Return codes of classes, shape (n_outputs, n), as places among the values of leaves."""
+        """Return class codes, shape (n_outputs, n), as indices into the values of leaves."""
         return np.asarray(codes + self.starts[:-1, None]) if self.n_outputs > 1 and self.has_classes else codes

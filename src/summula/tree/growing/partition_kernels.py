@@ -1,6 +1,6 @@
-"""Partitioning: the row index has consecutive entries for every node, and a split divides those of its node in two.
+"""Stable partitioning: the row index has consecutive entries for every node, which a split partitions.
 
-Both sides keep the order of their rows, so that later passes over the bins move forwards in memory.
+Both sides preserve the order of their rows, so later passes over the bins access memory in ascending order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["gather", "scatter"]
 
 @internal_kernel
 def scatter(rows: Any, bins: Any, stride: int, goes_left: Any, start: int, stop: int, scratch: Any) -> int:
-    """Copy rows[start:stop] to scratch[start:stop]: those that go left from the start, the others from the end.
+    """Copy rows[start:stop] to scratch[start:stop]: left rows from the start, right rows from the end.
 
     bins : the bin of row i, in the feature of the split, is bins[i * stride].
 
@@ -26,7 +26,7 @@ def scatter(rows: Any, bins: Any, stride: int, goes_left: Any, start: int, stop:
     for i in range(start, stop):
         row = rows[i]
         left = np.uint64(goes_left[bins[np.uint64(row) * by]])
-        scratch[a] = row  # without a branch: the place is used again when the row was not meant for it
+        scratch[a] = row  # without a branch: the entry is overwritten if the row goes to the other side
         scratch[b] = row
         a += left
         b -= np.uint64(1) - left
@@ -35,7 +35,7 @@ def scatter(rows: Any, bins: Any, stride: int, goes_left: Any, start: int, stop:
 
 @internal_kernel
 def gather(rows: Any, scratch: Any, start: int, stop: int, n_left: int, first: int, second: int) -> None:
-    """Copy the two parts of scratch[start:stop] to `rows`, from `first` and from `second` on, in their old order."""
+    """Copy the two parts of scratch[start:stop] to `rows`, from `first` and `second` on, in their original order."""
     for i in range(n_left):
         rows[first + i] = scratch[start + i]
     for i in range(stop - start - n_left):

@@ -1,4 +1,4 @@
-"""The records that trees are grown with: arrays of these dtypes have named fields, in Python and in kernels alike."""
+"""Record dtypes used to grow trees, with named fields in Python and in kernels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FEATURE = np.dtype(
     ]
 )
 
-NEWTON_SUMS = np.dtype([("gradient", _INT), ("hessian", _INT), ("count", _INT)])  # over rows; integers, see `Packing`
+NEWTON_SUMS = np.dtype([("gradient", _INT), ("hessian", _INT), ("count", _INT)])  # integers; see `Packing`
 
 PARAMETERS = np.dtype(
     [
@@ -38,10 +38,10 @@ PARAMETERS = np.dtype(
         (
             "splits_all",
             _INT,
-        ),  # 1 where every leaf that can be split will be: the last one first, which needs least memory
-        ("feature_fraction", _FLOAT),  # of the features allowed in a node, drawn for each
-        ("key", _INT),  # of the random numbers that draw features
-        # Where bin (row, feature) is in the flat array of bins by column: row * row_stride + feature * feature_stride.
+        ),  # 1 if every leaf that can be split will be: the last one first, which needs the least memory
+        ("feature_fraction", _FLOAT),  # fraction of the allowed features drawn for each node
+        ("key", _INT),  # key of the random numbers that draw features
+        # Index of bin (row, feature) in the flat array of bins by column: row * row_stride + feature * feature_stride.
         ("row_stride", _INT),
         ("feature_stride", _INT),
     ]
@@ -51,12 +51,12 @@ GROW_STATE = np.dtype(
     [
         ("n_nodes", _INT),
         ("n_leaves", _INT),
-        ("n_open", _INT),  # leaves that may be split
-        ("n_free_packed", _INT),  # histograms not in use
+        ("n_open", _INT),  # number of leaves that may be split
+        ("n_free_packed", _INT),  # number of free histograms
         ("n_free_wide", _INT),
-        ("next_leaf", _INT),  # to split; negative where growing ends
-        ("searches", _INT),  # 1 where splits of its children are searched
-        ("small_histogram", _INT),  # of the child with fewer rows
+        ("next_leaf", _INT),  # leaf to split; negative when growing ends
+        ("searches", _INT),  # 1 if splits of its children are searched
+        ("small_histogram", _INT),  # number of rows of the smaller child
         ("large_histogram", _INT),
         ("parent_histogram", _INT),
     ]
@@ -64,12 +64,12 @@ GROW_STATE = np.dtype(
 
 
 def split_dtype(sums: Any) -> Any:
-    """Return the dtype of a split of a node whose criterion has these sums."""
+    """Return the dtype of a split for a criterion with these sums."""
     return np.dtype(
         [
-            ("gain", _FLOAT),  # -1 where there is no split
+            ("gain", _FLOAT),  # -1 if there is no split
             ("feature", _INT),
-            ("bin", _INT),  # the last one on the left; -1 for categories
+            ("bin", _INT),  # last bin on the left; -1 for categories
             ("missing_left", _INT),
             ("left", sums),
         ]
@@ -80,23 +80,23 @@ def node_dtype(sums: Any) -> Any:
     """Return the dtype of a node of a tree that is being grown."""
     return np.dtype(
         [
-            ("start", _INT),  # its rows are those of the row index from start up to stop
+            ("start", _INT),  # range of its rows in the row index
             ("stop", _INT),
             ("depth", _INT),
-            ("left_child", _INT),  # the right one comes next; 0 for a leaf
-            ("histogram", _INT),  # its number in the pool
+            ("left_child", _INT),  # left child; the right one follows; 0 for a leaf
+            ("histogram", _INT),  # number of its histogram in the pool
             ("value", _FLOAT),
             ("weight", _FLOAT),  # sum of hessians
-            ("lower", _FLOAT),  # bounds of the value, set by monotonic constraints
+            ("lower", _FLOAT),  # bounds on the value from monotonic constraints
             ("upper", _FLOAT),
             ("sums", sums),
-            ("split", split_dtype(sums)),  # the best one
+            ("split", split_dtype(sums)),  # best split
         ]
     )
 
 
 def feature_table(n_bins: Any, is_categorical: Any, monotone: Any) -> Array:
-    """Return the record array of some features."""
+    """Return the record array of features."""
     table = np.zeros(len(n_bins), FEATURE)
     table["n_bins"], table["is_categorical"], table["monotone"] = n_bins, is_categorical, monotone
     return table

@@ -2,14 +2,14 @@
 
 A node with gradient sum G and hessian sum H has, under the second-order model of the loss and a penalty l2/2 v^2,
 
-    the best value  v = -G / (H + l2),      kept within the bounds that monotone ancestors set,                (1)
+    the best value  v = -G / (H + l2),      clipped to the bounds set by monotone ancestors,                   (1)
     the loss        v G + v^2 (H + l2) / 2,     which at the value (1) is  v G / 2.                            (2)
 
-The gain of a split is the loss of the node less those of its two sides, doubled. Sides are taken bin by bin, missing
-values once with each side. Categories are first put in the order of G / (H + smoothing), in which the best of all
-subsets is a prefix (Fisher 1958); rare ones go right with the unknown. One side has at most 32 of them: that order is
-found on the rows it is judged by, and what of it is chance grows with the number of categories it sorts. For the same
-reason the gain is taken with ten more of l2 where a node has more than 32.
+The gain of a split is twice the loss of the node minus those of its two sides. Splits are evaluated bin by bin, with
+missing values on either side. Categories are first sorted by G / (H + smoothing), an order in which the optimal subset
+is a prefix (Fisher 1958); rare ones go right with the unknown. One side has at most 32 of them: the order is estimated
+from the same rows that evaluate the split, so overfitting grows with the number of categories sorted. For the same
+reason l2 is increased by ten if a node has more than 32 categories.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ __all__ = [
 ]
 
 MISSING = 255  # the bin of missing values, of every feature
-_NEARLY = 1e-9  # more than what rounding does to a gain, relatively
-_ROUNDING = 1e-12  # of a node's loss: gains below are none
+_NEARLY = 1e-9  # bound on the relative rounding error of a gain
+_ROUNDING = 1e-12  # relative to a node's loss: smaller gains count as zero
 _TINY, _HUGE = 1e-100, 1e200
-_STRETCH = 64  # bins compared with the best gain at once
-_SUPPORT = 10.0  # rows a category needs to be sorted, and the smoothing of its place
-_MAX_CATEGORIES = 32  # on one side of a split
+_STRETCH = 64  # number of bins compared with the best gain at once
+_SUPPORT = 10.0  # minimum number of rows for a category to be sorted, and smoothing of its sort key
+_MAX_CATEGORIES = 32  # maximum number of categories on one side of a split
 
-# Whole numbers as doubles, several at once: i < 2^52 is the last bits of the double 2^52 + i, and |i| < 2^51 those of
+# Vectorised conversion of integers to doubles: i < 2^52 is the low bits of the double 2^52 + i, and |i| < 2^51 those of
 # 1.5 2^52 + i.
 _POWER, _POWER_BITS = 2.0**52, np.int64(0x4330000000000000)
 _MIDDLE, _MIDDLE_BITS = 1.5 * 2.0**52, np.int64(0x4338000000000000)
@@ -49,7 +49,7 @@ _SIGN = np.int64(-(2**63))
 
 
 class SplitInputs(NamedTuple):
-    """Inputs of the split search, besides histograms."""
+    """Inputs of the split search other than histograms."""
 
     features: Any  # of dtype FEATURE
     parameters: Any  # one record of dtype PARAMETERS
@@ -59,24 +59,24 @@ class SplitInputs(NamedTuple):
 
     @classmethod
     def of(cls, features: Any, parameters: Any, packing: Packing) -> SplitInputs:
-        """Return them with the addresses of the kernels, compiled if need be; 0 where there are no categories."""
+        """Return the inputs with the addresses of the kernels, compiled if necessary; 0 without categories."""
         categories = find_best_categories.address() if features["is_categorical"].any() else 0
         return cls(features, parameters, packing, find_best_threshold.address(), categories)
 
 
 class Search(NamedTuple):
-    """Work arrays of the search for the best split of one node."""
+    """Scratch arrays of the search for the best split of one node."""
 
-    split: Any  # the best one so far, of dtype `split_dtype`
-    goes_left: Any  # which of the 256 bins go left, as flags
-    allowed: Any  # which features may be used, as flags
+    split: Any  # best split so far, of dtype `split_dtype`
+    goes_left: Any  # flags of the 256 bins: whether they go left
+    allowed: Any  # flags of the features: whether they may be used
     bits: Any  # scratch: 256 of int64
     sums: Any  # scratch: (4, 256) of float64
 
 
 @inlined
 def _newton_value(gradient: float, hessian: float, l2: float, node: Any) -> float:
-    """Return equation (1)."""
+    """Return the value (1)."""
     v = -gradient / (hessian + l2 + 1e-15)
     return min(max(v, node.lower), node.upper)  # type: ignore[no-any-return]
 
@@ -127,14 +127,14 @@ def set_children(node: Any, inputs: Any, left: Any, right: Any) -> None:
 
 @inlined
 def _bounded_gain(left: float, right: float, a: float, z: float, l2: float, monotone: int, node: Any) -> float:
-    """Return the gain of a split with these gradients and hessians; -1 where the sides are in the wrong order."""
+    """Return the gain of a split with these gradients and hessians; -1 if it violates a monotonicity constraint."""
     vl, vr = _newton_value(left, a, l2, node), _newton_value(right, z, l2, node)
     gain = node.value * (left + right) - vl * left - vr * right
     return -1.0 if monotone * (vr - vl) < 0 else gain
 
 
 def _example_inputs() -> tuple[SplitInputs, Any, Search]:
-    """Return what is searched with, a node, and what is written to, of the types they have."""
+    """Return example inputs, a node, and search arrays, to compile kernels with."""
     inputs = SplitInputs(np.zeros(1, FEATURE), np.zeros(1, PARAMETERS), Packing(0, 0, 0, 0), 0, 0)
     node, split = np.zeros(1, node_dtype(NEWTON_SUMS))[0], np.zeros(1, split_dtype(NEWTON_SUMS))[0]
     flags, bits = np.zeros(BINS, np.uint8), np.zeros(BINS, np.int64)
@@ -149,7 +149,7 @@ _call_threshold, _call_categories = _THRESHOLD.call, _CATEGORIES.call
 
 @SEARCH.kernel
 def find_best_split(histogram: Any, first: int, last: int, inputs: Any, node: Any, search: Any) -> None:
-    """Find the best split of a node on the features from `first` up to `last`, if it beats the one found so far."""
+    """Find the best split of a node on the features from `first` up to `last`, if it improves on the one so far."""
     features, parameters, packing = inputs.features, inputs.parameters[0], inputs.packing
     split, goes_left, allowed = search.split, search.goes_left, search.allowed
     before = split.gain
@@ -174,7 +174,7 @@ def find_best_split(histogram: Any, first: int, last: int, inputs: Any, node: An
         for b in range(BINS):
             goes_left[b] = b <= split.bin
         goes_left[MISSING] = split.missing_left
-    if _bin_sums(histogram, split.feature, MISSING, packing)[2] == 0:  # none here: with the larger side
+    if _bin_sums(histogram, split.feature, MISSING, packing)[2] == 0:  # no missing values: default to the larger side
         goes_left[MISSING] = split.left.count > node.sums.count - split.left.count
 
 
@@ -182,16 +182,16 @@ def find_best_split(histogram: Any, first: int, last: int, inputs: Any, node: An
 def _promising_range(
     histogram: Any, f: int, end: int, missing_left: int, inputs: Any, node: Any, bound: float, bits: Any
 ) -> Any:
-    """Return the range of bins whose splits may take off more than `bound` of twice the loss, of packed sums.
+    """Return the range of bins whose splits may decrease twice the loss by more than `bound`, from packed sums.
 
-    bits : gets their running sums.
+    bits : receives their running sums.
 
-    Most features are no better than the best one so far, which is detected without a division:
+    Most features do not improve on the best one so far, which is detected without a division:
 
         L^2 / a + R^2 / z > bound    if and only if    L^2 z + R^2 a > bound a z,
 
-    here up to rounding, which is allowed for. The loop takes several bins at once: the sign of a double is the first
-    bit of its integer, and one negative difference is enough.
+    with an allowance for rounding. The loop is vectorised over bins: the sign of a double is the first bit of its
+    integer, and one negative difference is enough.
     """
     parameters, packing = inputs.parameters[0], inputs.packing
     running = missing_left * histogram[f, MISSING]
@@ -235,7 +235,7 @@ def _running_sums(
 ) -> None:
     """Write sums of gradient, hessian and rows over the bins 0 to b as doubles, for b = first, ..., last - 1.
 
-    They are whole numbers below 2^51 in size, hence exact.
+    They are integers below 2^51 in absolute value, hence exact.
     """
     if histogram.shape[1] == BINS:
         for b in range(first, last):
@@ -256,21 +256,19 @@ def _running_sums(
 def find_best_threshold(
     histogram: Any, f: int, end: int, missing_left: int, inputs: Any, node: Any, search: Any
 ) -> None:
-    """Find the best of the splits after the bins 0 to end - 1 of a feature, if it beats the one found so far."""
+    """Find the best of the splits after the bins 0 to end - 1 of a feature, if it improves on the one so far."""
     parameters, split, bits, running = inputs.parameters[0], search.split, search.bits, search.sums
     gu, hu, l2, monotone = parameters.gradient_unit, parameters.hessian_unit, parameters.l2, inputs.features[f].monotone
     G, H, best, place = gu * node.sums.gradient, np.float64(node.sums.hessian), split.gain, -1
     parent, first, last = node.value * G, 0, end
     is_free = monotone == 0 and node.lower == -np.inf and node.upper == np.inf
     if histogram.shape[1] == BINS:
-        bound = (
-            best - parent if is_free else -1.0
-        )  # a value at its bound may be too large, and with it what it takes off
+        bound = best - parent if is_free else -1.0  # a clipped value may decrease the loss less than estimated
         first, last = _promising_range(histogram, f, end, missing_left, inputs, node, bound, bits)
     if first >= last:
         return
     _running_sums(histogram, f, first, last, missing_left, inputs.packing, bits, running)
-    # What grows from bin to bin is large enough from one bin on, and too large from another.
+    # Running sums increase from bin to bin: they are large enough from one bin on, and too large from another.
     light, least, most = parameters.min_hessian, parameters.min_rows, node.sums.count - parameters.min_rows
     while first < last and (running[2, first] < least or hu * running[1, first] < light):
         first += 1
@@ -279,7 +277,7 @@ def find_best_threshold(
     if first >= last:
         return
     if is_free:
-        high = np.int64(0)  # of positive doubles the order is that of their bits
+        high = np.int64(0)  # positive doubles are ordered like their bits
         for b in range(first, last):
             a, z = hu * running[1, b] + l2 + 1e-15, hu * (H - running[1, b]) + l2 + 1e-15
             left = gu * running[0, b]
@@ -307,7 +305,7 @@ def find_best_threshold(
 
 @inlined
 def _sort(keys: Any, order: Any, n: int) -> None:
-    """Sort keys, and their places with them (Shell's method: there are at most 256)."""
+    """Sort keys together with their indices by Shell sort (there are at most 256)."""
     for gap in (57, 23, 10, 4, 1):
         for i in range(gap, n):
             key, place, at = keys[i], order[i], i
@@ -319,7 +317,7 @@ def _sort(keys: Any, order: Any, n: int) -> None:
 
 @_CATEGORIES.kernel
 def find_best_categories(histogram: Any, f: int, inputs: Any, node: Any, search: Any) -> None:
-    """Find the best subset of the categories of a feature, missing values among them, if it beats the best so far."""
+    """Find the best subset of the categories of a feature, including missing values, if it improves on the best."""
     parameters, packing, n_bins = inputs.parameters[0], inputs.packing, inputs.features[f].n_bins
     gu, hu, total = parameters.gradient_unit, parameters.hessian_unit, node.sums
     split, goes_left, order, keys, used = search.split, search.goes_left, search.bits, search.sums[0], 0

@@ -1,4 +1,4 @@
-"""A decision tree under the names that scikit-learn's `tree_` has."""
+"""A decision tree with the attribute names of scikit-learn's `tree_`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["TreeArrays", "paths_to", "stacked_values"]
 
 Array = NDArray[Any]
 
-_LEAF, _UNDEFINED = -1, -2  # scikit-learn's marks
+_LEAF, _UNDEFINED = -1, -2  # scikit-learn's markers
 
 
 def paths_to(leaves: Array, nodes: Nodes) -> Any:
@@ -37,7 +37,7 @@ def paths_to(leaves: Array, nodes: Nodes) -> Any:
 
 
 def stacked_values(values: Array, outputs: Outputs) -> Array:
-    """Return values of leaves, or rows, as (n, n_outputs, largest number of classes), 0 beyond those of a target."""
+    """Return values of leaves, or rows, as (n, n_outputs, largest number of classes), padded with 0."""
     if outputs.n_outputs == 1:
         return values[:, None, :]
     parts = outputs.split(values)
@@ -49,7 +49,7 @@ def stacked_values(values: Array, outputs: Outputs) -> Array:
 
 @dataclass(frozen=True)
 class TreeArrays:
-    """The nodes of a tree; a child has a larger number than its parent, and right children follow left ones.
+    """The nodes of a tree; a child has a larger number than its parent, and a right child follows its left sibling.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class TreeArrays:
         Rows with x[feature] <= threshold go left; -2 for a leaf. A split on categories has the threshold NaN.
     missing_go_to_left : ndarray of shape (node_count,), uint8
     value : ndarray of shape (node_count, n_outputs, max_n_classes), or (node_count, n_outputs, 1) for regression
-        Shares of the classes, 0 beyond those of a target, or the value predicted.
+        Class proportions, padded with 0, or the predicted value.
     impurity, weighted_n_node_samples : ndarray of shape (node_count,)
     n_node_samples : ndarray of shape (node_count,)
     n_features : int
@@ -138,7 +138,7 @@ class TreeArrays:
         return gains / gains.sum() if normalize and gains.sum() > 0 else gains
 
     def apply(self, X: Any) -> Array:
-        """Return the number of the leaf that each row ends in; categories are the numbers of their bins."""
+        """Return the number of the leaf that each row reaches; categories are given by bin numbers."""
         X = np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X)
         leaves = np.empty((len(X), 1), np.int64)
         find_leaves(X if X.dtype == np.float32 else X.astype(np.float64), self.nodes, 0, 1, leaves)
@@ -149,6 +149,6 @@ class TreeArrays:
         return paths_to(self.apply(X), self.nodes)
 
     def predict(self, X: Any) -> Array:
-        """Return the values of the leaves that rows end in, shape (n, n_outputs, max_n_classes) or (n, n_outputs)."""
+        """Return the values of the leaves that rows reach, shape (n, n_outputs, max_n_classes) or (n, n_outputs)."""
         values = self.value[self.apply(X)]
         return values if self.max_n_classes > 1 else values[:, :, 0]

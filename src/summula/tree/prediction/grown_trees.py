@@ -1,4 +1,4 @@
-"""Public methods of models that hold grown trees: leaves of rows, and contributions of columns."""
+"""Public methods of tree models: leaves of rows, and contributions of columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GrownTrees(RowwiseEstimator):
         raise NotImplementedError
 
     def apply(self, X: Any) -> Any:
-        """Return the leaf that each row ends in.
+        """Return the leaf that each row reaches.
 
         Parameters
         ----------
@@ -43,7 +43,7 @@ class GrownTrees(RowwiseEstimator):
 
 
 class ScoreTrees(NamedTuple):
-    """Trees whose values add up to scores, tree t to score t modulo the number of scores, which start from `start`."""
+    """Trees whose values sum to scores: tree t contributes to score t modulo the number of scores, from `start` on."""
 
     nodes: Nodes
     bins: BinMap
@@ -68,8 +68,7 @@ class ExplainedTrees(GrownTrees):
         -------
         Explanation
             `values` and `base_values` sum to the raw score of boosted trees, and to the prediction of a single tree
-            (of classifiers, the probability of each class; those of several targets follow each other). `plot()` plots
-            them.
+            (for classifiers, the probability of each class, concatenated for several targets). `plot()` plots them.
         """
         from summula.tree.prediction.explaining import explanation
 

@@ -2,9 +2,9 @@
 
 A row x goes from node to node,
 
-    left if x_j <= t, or if x_j is one of the node's categories, or if it is missing and the node says so,        (1)
+    left if x_j <= t, or if x_j is one of the node's categories, or if it is missing and missing values go left,  (1)
 
-and its score is the start plus the values of the leaves it ends in, summed over the trees.
+and its score is the start plus the sum over the trees of the values of the leaves it reaches.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ __all__ = ["Nodes"]
 
 Array = NDArray[Any]
 
-_FEW = 50  # rows for which trees are walked down: asking every node takes a table first
+_FEW = 50  # number of rows up to which trees are traversed; evaluating every node needs a table first
 
 
 def _trees_are_sound(nodes: Nodes, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: every tree is a binary tree whose nodes come after their parents.
+    """Check a saved model: every tree is a binary tree whose nodes come after their parents.
 
-    Kernels follow `child` without looking and number leaves by it. In a tree of the nodes from `root` up to `end` the
-    pairs of children are root + 1, root + 3, ..., each the children of one node before them: no node is met twice, none
-    is missed, and every path ends in a leaf.
+    Kernels follow `child` unchecked and number leaves by it. In a tree of the nodes from `root` up to `end` the pairs
+    of children are root + 1, root + 3, ..., each the children of one preceding node: every node is reached exactly
+    once, and every path ends in a leaf.
     """
     roots, n_nodes = nodes.roots, sizes["n_nodes"]
     if roots[0] != 0 or roots[-1] != n_nodes or (np.diff(roots) % 2 == 0).any():
-        return f"roots does not divide the {n_nodes} nodes into trees of an odd number each"
+        return f"roots does not divide the {n_nodes} nodes into trees with an odd number of nodes"
     inner = np.flatnonzero(nodes.column >= 0)
     tree = np.searchsorted(roots, inner, side="right") - 1
     child, root, end = nodes.child[inner].astype(np.int64), roots[tree], roots[tree + 1]
     if not ((child > inner) & (child < end - 1) & ((child - root) % 2 == 1)).all():
-        return "child holds a node that cannot be the left child of its parent"
+        return "child contains a node that cannot be the left child of its parent"
     if len(np.unique(child)) != len(child):
-        return "child holds a node twice"
+        return "child contains a node twice"
     if (np.bincount(tree, minlength=len(roots) - 1) != np.diff(roots) // 2).any():
         return "column and child disagree on which nodes are leaves"
     if (nodes.category[nodes.column < 0] >= 0).any():
-        return "category names categories of a leaf"
+        return "category refers to categories of a leaf"
     return None
 
 
@@ -68,19 +68,19 @@ def _trees_are_sound(nodes: Nodes, sizes: schema.Sizes) -> str | None:
     roots=schema.Array("int64", "n_trees + 1", low=0, ascending=True),
 )
 class Nodes(NamedTuple):
-    """The nodes of all trees, tree after tree, as columns of one table.
+    """The nodes of all trees, tree by tree, as columns of one table.
 
     Attributes
     ----------
-    column : what a node asks for; -1 for a leaf
-    threshold, bin : the largest value, and the last bin, that go left
-    category : the row of `lefts` with the bins that go left; -1 where numbers are compared
-    missing_left : 1 where missing values go left
-    child : the number of the left child; the right one comes next
-    value : of a leaf, what it adds to the score; of others, what it would add
-    gain : by how much the split makes twice the loss smaller
-    rows : how many of the training data end up there
-    weight : the sum of their curvatures
+    column : column of the split; -1 for a leaf
+    threshold, bin : the largest value, and the last bin, on the left
+    category : the row of `lefts` with the bins on the left; -1 for numeric splits
+    missing_left : 1 if missing values go left
+    child : number of the left child; the right one follows
+    value : contribution to the score, as a leaf
+    gain : decrease of twice the loss by the split
+    rows : number of training rows
+    weight : sum of their curvatures
     lefts : for nodes with categories, 256 flags
     roots : the root of each tree, and the number of all nodes
     """
@@ -100,7 +100,7 @@ class Nodes(NamedTuple):
 
     @classmethod
     def none(cls) -> Nodes:
-        """A table without trees."""
+        """Return a table without trees."""
         i32 = np.empty(0, np.int32)
         return cls(
             i32,
@@ -119,7 +119,7 @@ class Nodes(NamedTuple):
 
     @classmethod
     def of(cls, trees: Sequence[Tree], bins: BinMap) -> Nodes:
-        """The table of some trees; thresholds are the edges of their bins."""
+        """Return the table of some trees; thresholds are the edges of their bins."""
         if not trees:
             return cls.none()
         sizes = [len(tree) for tree in trees]
@@ -149,7 +149,7 @@ class Nodes(NamedTuple):
 
     @classmethod
     def joined(cls, tables: list[Nodes]) -> Nodes:
-        """The trees of several tables, one after the other."""
+        """Concatenate the trees of several tables."""
         tables = [cls.none(), *tables]
         nodes = np.cumsum([0] + [len(table.column) for table in tables[:-1]])
         chosen = np.cumsum([0] + [len(table.lefts) for table in tables[:-1]])
@@ -166,13 +166,13 @@ class Nodes(NamedTuple):
         return len(self.roots) - 1
 
     def leading(self, trees: int) -> Nodes:
-        """The first trees."""
+        """Return the first trees."""
         end = int(self.roots[trees])
         parts = {name: getattr(self, name)[:end] for name in self._fields if name not in ("lefts", "roots")}
         return Nodes(**parts, lefts=self.lefts, roots=self.roots[: trees + 1])
 
     def single(self, tree: int) -> Nodes:
-        """One tree as a separate table."""
+        """Return one tree as a separate table."""
         here = slice(int(self.roots[tree]), int(self.roots[tree + 1]))
         parts = {name: getattr(self, name)[here] for name in self._fields if name not in ("lefts", "roots")}
         parts["child"] = _moved(parts["child"], parts["column"] >= 0, -here.start)
@@ -188,7 +188,7 @@ class Nodes(NamedTuple):
             add_scores_by_bits(X, questions, rows, bits, out)
 
     def importances(self, n_features: int, *, by_gain: bool) -> Array:
-        """Importance of each column: the sum of its gains, or the number of its splits."""
+        """Return the importance of each column: the sum of its gains, or the number of its splits."""
         inner = self.column >= 0
         return np.bincount(self.column[inner], self.gain[inner] if by_gain else None, n_features).astype(np.float64)
 

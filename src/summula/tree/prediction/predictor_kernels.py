@@ -1,4 +1,4 @@
-"""Walking down trees: rows of numbers with thresholds, or of bins with bin numbers."""
+"""Tree traversal: rows of numbers with thresholds, or of bins with bin numbers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from summula.core.compilation.compile import compile_for, internal_kernel, kerne
 __all__ = ["COMPILE_FIND_LEAVES", "add_scores", "add_scores_of_bins", "compile_find_leaves", "find_leaves", "warmup"]
 
 COMPILE_FIND_LEAVES = "summula.tree.prediction.predictor_kernels:compile_find_leaves"
-_TOGETHER = 64  # rows that go down a tree side by side
+_TOGETHER = 64  # number of rows that traverse a tree simultaneously
 
 
 @internal_kernel
 def _go_down(X: Any, start: int, stop: int, nodes: Any, tree: int, at: Any) -> None:
-    """The leaves of some rows in one tree, into `at`.
+    """Write the leaves of some rows in one tree to `at`.
 
-    The rows go down side by side, a level at a time: a processor fetches for one what another waits for. Whether a row
-    goes right is added to the number of the left child, so that there is no branch to mispredict.
+    The rows traverse the tree simultaneously, level by level, which hides the latency of memory accesses. Whether a row
+    goes right is added to the number of the left child, which avoids branch mispredictions.
     """
     column, threshold, category = nodes.column, nodes.threshold, nodes.category
     missing_left, child, lefts = nodes.missing_left, nodes.child, nodes.lefts
@@ -44,7 +44,7 @@ def _go_down(X: Any, start: int, stop: int, nodes: Any, tree: int, at: Any) -> N
 def add_scores(X: Any, nodes: Any, first: int, last: int, out: Any) -> None:
     """Add the values of the trees from `first` up to `last` to the scores, shape (rows, trees per iteration).
 
-    Tree after tree over all rows of a block, so that the nodes of a tree stay in the first cache.
+    Tree by tree over all rows of a block, so that the nodes of a tree stay in the first-level cache.
     """
     _add_scores(X, nodes, first, last, np.empty(_TOGETHER, np.int32), out)
 
@@ -62,7 +62,7 @@ def _add_scores(X: Any, nodes: Any, first: int, last: int, at: Any, out: Any) ->
 
 
 def find_leaves(X: Any, nodes: Any, first: int, last: int, out: Any) -> None:
-    """The number of the leaf, within its tree, that each row ends in; shape (rows, trees)."""
+    """Write the number, within its tree, of the leaf that each row reaches; shape (rows, trees)."""
     _find_leaves(X, nodes, first, last, np.empty(_TOGETHER, np.int32), out)
 
 
@@ -97,7 +97,7 @@ def add_scores_of_bins(bins: Any, nodes: Any, tree: int, start: int, stop: int, 
 
 
 def compile_find_leaves(kind: str) -> None:
-    """Compile what predictions of one tree need for rows of a dtype."""
+    """Compile the kernels of predictions of one tree for rows of a dtype."""
     from summula.tree.prediction.predictor import Nodes
 
     at, out = np.zeros(1, np.int32), np.zeros((1, 1), np.int64)

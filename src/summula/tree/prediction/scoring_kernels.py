@@ -1,15 +1,16 @@
 """Scores of many rows by evaluating every node for all rows, without branches that depend on the row.
 
-The L leaves of a tree, left to right, are the bits of an integer, all 1 at first. A node that a row leaves to the right
+The L leaves of a tree, left to right, are the bits of an integer, initially all 1. A node at which a row goes right
 clears the bits of the leaves below its left child,
 
     v <- v & keep,      if x_j > t,                                                                             (1)
 
-and when all nodes have been asked, in any order, the lowest bit left is the leaf the row ends in (Lucchese and others,
-QuickScorer, 2015). That is five times as many questions as on the way down, but eight rows answer at once. The leaf is
-looked up by its bit b: b c >> 58 is another number for every power of two, with c a de Bruijn sequence.
+and after all nodes have been evaluated, in any order, the lowest remaining bit is the leaf that the row reaches
+(Lucchese and others, QuickScorer, 2015). This needs five times as many comparisons as traversal, but eight rows are
+processed at once. The leaf is looked up by its bit b: b c >> 58 is distinct for every power of two, with c a de Bruijn
+sequence.
 
-Trees of more than 64 leaves are walked down (`predictor_kernels`).
+Trees with more than 64 leaves are traversed (`predictor_kernels`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["COMPILE_SCORING", "MOST_LEAVES", "ROWS", "Questions", "add_scores_by
 
 COMPILE_SCORING = "summula.tree.prediction.scoring_kernels:compile_scoring"
 MOST_LEAVES = 64
-ROWS = 256  # at once: their numbers stay in the second cache
+ROWS = 256  # rows per block: their values stay in the second-level cache
 _SEQUENCE = np.uint64(0x03F79D71B4CB0A89)
 _SHIFT = np.uint64(58)
 
@@ -33,14 +34,14 @@ Array = NDArray[Any]
 
 
 class Questions(NamedTuple):
-    """The inner nodes of trees, tree after tree.
+    """The inner nodes of trees, tree by tree.
 
     Attributes
     ----------
     column, threshold, category, missing_left : as in `predictor.Nodes`
-    keep : the bits of the leaves that are left to a row that goes right
+    keep : mask of the leaves that remain possible for a row that goes right
     starts : where the nodes of each tree start, and their number
-    value : of the leaf with each bit, shape (trees, 64), by the product with the sequence
+    value : value of the leaf with each bit, shape (trees, 64), indexed by the product with the sequence
     lefts : for nodes with categories, 256 flags
     """
 
@@ -55,7 +56,7 @@ class Questions(NamedTuple):
 
     @classmethod
     def of(cls, nodes: Any, kind: Any) -> Questions | None:
-        """Those of the trees of `nodes` to rows of this dtype; None where a tree has too many leaves."""
+        """Return the inner nodes of the trees for rows of this dtype; None if a tree has too many leaves."""
         sizes = (np.diff(nodes.roots) + 1) // 2
         largest = int(sizes.max(initial=1))
         if largest > MOST_LEAVES:
@@ -68,7 +69,7 @@ class Questions(NamedTuple):
         value[:, places] = leaf
         threshold = nodes.threshold[inner]
         if kind == np.float32:
-            rounded = threshold.astype(np.float32)  # down: a single x > t if and only if it is larger than that
+            rounded = threshold.astype(np.float32)  # rounded down: single-precision x > t iff x > rounded
             threshold = np.where(rounded > threshold, np.nextafter(rounded, np.float32(-np.inf)), rounded)
         small = kind == np.float32 and largest <= 32
         return cls(
@@ -85,9 +86,10 @@ class Questions(NamedTuple):
 
 @non_allocating_kernel
 def _number_leaves(nodes: Any, keep: Any, leaf: Any, scratch: Any) -> None:
-    """Equation (1) for each inner node, and the values of leaves from left to right; children come after parents.
+    """Compute `keep` of (1) for each inner node, and the values of leaves from left to right.
 
-    scratch : of shape (2, the largest number of nodes of a tree, or more).
+    Children come after their parents.
+    scratch : array of shape (2, at least the largest number of nodes of a tree).
     """
     at, one, below, before = 0, np.uint64(1), scratch[0], scratch[1]
     for tree in range(len(leaf)):
@@ -111,7 +113,7 @@ def _number_leaves(nodes: Any, keep: Any, leaf: Any, scratch: Any) -> None:
 
 @internal_kernel
 def _ask(x: Any, m: int, threshold: Any, missing_left: int, keep: Any, full: Any, bits: Any) -> None:
-    """Equation (1) for m rows; a comparison with a missing value is false."""
+    """Apply (1) to m rows; a comparison with a missing value is false."""
     if missing_left:
         for i in range(m):
             bits[i] &= keep if x[i] > threshold else full
@@ -132,7 +134,7 @@ def _ask_category(x: Any, m: int, lefts: Any, missing_left: int, keep: Any, bits
 def add_scores_by_bits(X: Any, questions: Any, rows: Any, bits: Any, out: Any) -> None:
     """Add the values of all trees to the scores, shape (rows, trees per iteration).
 
-    rows, bits : space, for 256 rows column by column, and for as many integers like `keep`.
+    rows, bits : scratch, for 256 rows column by column, and for as many integers like `keep`.
     """
     n, d, width = X.shape[0], X.shape[1], out.shape[1]
     full = bits.dtype.type(0)

@@ -1,13 +1,13 @@
 """Shapley values of a tree, leaf by leaf.
 
-Of the columns split on the path to a leaf, let column j keep the share z_j of the training rows on the path at
-its nodes, and o_j = 1 if the row does so at all of them, else 0. If the columns S are known, the row is taken to reach
-the leaf with probability prod_{S} o_j prod_{others} z_j. The Shapley value that the leaf of value v gives j is
+For each column j split on the path to a leaf, let z_j be the fraction of training rows that its nodes pass on along the
+path, and o_j = 1 if the row follows the path at all of them, else 0. If the columns S are known, the row reaches the
+leaf with probability prod_{S} o_j prod_{others} z_j. The contribution of a leaf of value v to the Shapley value of j is
 
     phi_j = v (o_j - z_j) sum_S |S|! (D - 1 - |S|)! / D!  prod_{S} o_k prod_{not S} z_k,                        (1)
 
-S over the subsets of the D columns of the path without j. The weighted sums over subsets of each size follow from
-one pass that adds columns one by one, and from taking j out again (Lundberg, Erion and Lee 2018).
+summed over the subsets S of the D columns of the path without j. The weighted sums over subsets of each size follow
+from one pass that adds columns one by one, and from removing j again (Lundberg, Erion and Lee 2018).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _extend(weights: Any, size: int, z: float, o: float) -> None:
 
 @internal_kernel
 def _without(weights: Any, last: int, z: float, o: float) -> float:
-    """The sum in (1): the weights with one column taken out again."""
+    """Return the sum in (1): the weights with one column removed."""
     total, next_one = 0.0, weights[last]
     for i in range(last - 1, -1, -1):
         if o != 0.0:

@@ -1,4 +1,4 @@
-"""Decision trees as text and as pictures."""
+"""Decision trees as text and plots."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _column_name(model: Any, j: int) -> str:
 
 
 def _conditions(model: Any, node: int, decimals: int) -> tuple[str, str]:
-    """Return what rows satisfy that go left, and those that go right."""
+    """Return the conditions of rows that go left, and of rows that go right."""
     nodes, bins = model._nodes, model._bins
     j = int(nodes.column[node])
     name, missing = _column_name(model, j), " or is missing"
@@ -57,7 +57,7 @@ def _conditions(model: Any, node: int, decimals: int) -> tuple[str, str]:
 
 
 def _outcome(model: Any, node: int, decimals: int) -> str:
-    """Return the class with its share, or the value, and the number of rows."""
+    """Return the class with its proportion, or the value, and the number of rows."""
     values, rows = model._outputs.split(model._values[node]), int(model._nodes.rows[node])
     count = f"{rows} row{'s' if rows > 1 else ''}"
     if hasattr(model, "classes_"):
@@ -72,30 +72,30 @@ def _classes(model: Any) -> Any:
     return model._classes_of_outputs
 
 
-_MOST = 12  # nodes side by side
-_SIZE = 8.0  # of letters, in points
+_MOST = 12  # maximum number of nodes side by side
+_SIZE = 8.0  # font sizes, in points
 _SMALLEST = 4.0
-_LETTER = 0.0085  # inches per letter and point
+_LETTER = 0.0085  # width of a letter in inches per point
 
 
 class _Layout(NamedTuple):
-    """The levels of a tree that are drawn: the lowest one, nodes without children below them, and all texts."""
+    """Layout of the drawn levels of a tree: the lowest level, nodes drawn without children, and all labels."""
 
     lowest: int
     is_end: Any
     texts: dict[int, str]
 
-    places: Any  # the horizontal place of every node
+    places: Any  # horizontal position of every node
     depth: Any
 
     @property
     def width(self) -> float:
-        """Width of the axes, where leaves are one apart."""
+        """Width of the axes, with unit distance between leaves."""
         return float(self.is_end.sum()) + 0.4
 
     @property
     def letters(self) -> float:
-        """Number of letters that boxes one apart may have, so that none overlaps another, or the sides of the axes."""
+        """Maximum number of letters of boxes at unit distance, so that they overlap neither each other nor the axes."""
         letters = {node: max(map(len, text.split("\n"))) + 2 for node, text in self.texts.items()}
         needed = 1.0
         for level in range(self.lowest + 1):
@@ -106,12 +106,12 @@ class _Layout(NamedTuple):
         return needed
 
     def size(self, inches: float) -> float:
-        """Return the size of letters, in points, on axes of this width."""
+        """Return the font size, in points, for axes of this width."""
         return min(_SIZE, inches / (self.width * _LETTER * self.letters))
 
 
 def plot(model: Any, ax: Any, max_depth: int | None) -> Any:
-    """Draw a tree; leaves have equal distances, and inner nodes are above the middle of their children."""
+    """Draw a tree with equally spaced leaves, and inner nodes above the midpoint of their children."""
     from matplotlib import pyplot as plt
 
     nodes, depth = model._nodes, model._depths()
@@ -121,7 +121,7 @@ def plot(model: Any, ax: Any, max_depth: int | None) -> Any:
         wide = min(max(1.05 * _LETTER * _SIZE * layout.letters * layout.width, 5), 60)
         _, ax = plt.subplots(figsize=(wide, 1.1 * (layout.lowest + 1) + 0.3), layout="constrained")
     inches = ax.get_position().width * ax.figure.get_figwidth()
-    if ax.figure.get_layout_engine() is not None:  # which will use the space of the axis labels
+    if ax.figure.get_layout_engine() is not None:  # uses the space of the axis labels
         inches *= 1.2
     while max_depth is None and layout.lowest > 1 and layout.size(inches) < _SMALLEST:
         layout = _laid_out(model, layout.lowest - 1)
@@ -152,7 +152,7 @@ def _laid_out(model: Any, lowest: int) -> _Layout:
 
 
 def _readable_depth(nodes: Any, depth: Any) -> int:
-    """Return the largest depth at which the texts of the nodes side by side remain readable."""
+    """Return the largest depth at which the labels of nodes side by side remain readable."""
     lowest = 1
     while lowest < depth.max() and ((nodes.column < 0) & (depth <= lowest + 1) | (depth == lowest + 1)).sum() <= _MOST:
         lowest += 1
@@ -160,7 +160,7 @@ def _readable_depth(nodes: Any, depth: Any) -> int:
 
 
 def _places(nodes: Any, is_end: Any) -> Any:
-    """Return the horizontal place of every node that is drawn."""
+    """Return the horizontal position of every drawn node."""
     place, found, stack = np.zeros(len(is_end)), 0, [(0, False)]
     while stack:
         node, expanded = stack.pop()
@@ -191,7 +191,7 @@ def _label(model: Any, node: int, *, is_end: bool) -> str:
 
 
 def _colour(model: Any, node: int) -> Any:
-    """Return a light colour: of the class, paler where it is less certain, or by the value; of the first target."""
+    """Return a light colour by the class (paler if less certain) or the value of the first target."""
     from matplotlib import colormaps
 
     values = model._outputs.split(model._values)[0]

@@ -1,4 +1,4 @@
-"""Exact trees of an ensemble as one table, and single ones of them as estimators."""
+"""Exact trees of an ensemble as one table, and as separate estimators."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def tree_estimators(prototype: Any, table: ExactTree, n_features: int, **attribu
     Parameters
     ----------
     prototype : DecisionTreeClassifier or DecisionTreeRegressor
-        Whose parameters they have.
+        Estimator whose parameters are copied.
     table : ExactTree
-        Trees of columns of numbers.
+        Trees on numeric columns.
     n_features : int
     **attributes
-        Further attributes of all of them.
+        Further attributes of each estimator.
     """
     if n_features * EDGES > _MOST:
         raise AttributeError(f"Trees of {n_features} columns are too large as single estimators.")
@@ -62,7 +62,7 @@ def tree_estimators(prototype: Any, table: ExactTree, n_features: int, **attribu
 def importances_by_tree(nodes: Nodes, n_features: int, *, shares: bool = True) -> Array:
     """Return the decrease of impurity by the splits on each column, shape (n_trees, n_features).
 
-    shares : whether those of a tree add up to 1 (or are all 0).
+    shares : whether to normalise each tree to sum 1 (or all 0).
     """
     if nodes.n_trees * n_features > _MOST:
         raise DataError(
