@@ -139,7 +139,7 @@ def train(
         typer.Option(
             metavar="classes|numbers",
             callback=_task,
-            help="What the target holds, if not as detected: classes (classification) or numbers (regression).",
+            help="Type of the target, if not as detected: classes (classification) or numbers (regression).",
         ),
     ] = None,
     holdout: Annotated[float, typer.Option(min=0.01, max=0.9, help="Fraction of the rows held out.")] = 0.2,

@@ -135,7 +135,7 @@ def predict_file(request: PredictRequest, console: Console) -> None:
     if extra:
         console.remark(f"Columns ignored because the model was not trained on them: {', '.join(map(repr, extra[:8]))}.")
     if proba and not hasattr(model, "predict_proba"):
-        raise ParameterError(f"--proba is for classes, and {model.target!r} holds numbers: leave it out.")
+        raise ParameterError(f"--proba applies to classes, and {model.target!r} is numeric: omit it.")
     drift = Drift(model.encoder.columns_)
     with located_in(table):
         rows = model.predict_to(table, out, proba=proba, keep=request.keep, raw_text=request.raw_text, drift=drift)

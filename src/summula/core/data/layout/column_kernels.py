@@ -1,4 +1,4 @@
-"""Columns that are kept apart, as the batches of a file give them, copied or multiplied outside the GIL."""
+"""Kernels that copy or multiply separate columns, such as those of batches of a file, without the GIL."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _NULLS, _OFFSET, _BUFFERS, _CHILDREN = 1, 2, 5, 6
 
 
 def _stored_as(kind: Any) -> Any:
-    """The LLVM type of float64 or float32."""
+    """Return the LLVM type of float64 or float32."""
     return ir.DoubleType() if kind == types.float64 else ir.FloatType()
 
 
 @intrinsic
 def _read(typing: Any, address: Any, index: Any) -> Any:
-    """The double number `index` of those from an address on."""
+    """Read the double at an index relative to an address."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         first = builder.inttoptr(given[0], ir.DoubleType().as_pointer())
@@ -49,7 +49,7 @@ def _store(typing: Any, address: Any, value: Any) -> Any:
 
 @intrinsic
 def _copy_less(typing: Any, source: Any, shift: Any, target: Any) -> Any:
-    """Copy the number at one address, less `shift` and of its type, to another address."""
+    """Copy the number at one address, minus `shift` and of its type, to another address."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         pointer = _stored_as(signature.args[1]).as_pointer()
@@ -61,7 +61,7 @@ def _copy_less(typing: Any, source: Any, shift: Any, target: Any) -> Any:
 
 
 def _transposer(size: int) -> Any:
-    """Make the instruction that writes `size` rows of as many columns as rows: a transpose in registers."""
+    """Create the intrinsic that transposes a square tile of `size` rows in registers."""
 
     @intrinsic
     def _transpose(
@@ -108,7 +108,7 @@ def _transposer(size: int) -> Any:
 
 @intrinsic
 def _word(typing: Any, address: Any, index: Any) -> Any:
-    """The word of 64 bits number `index` of those from an address on."""
+    """Read the 64-bit word at an index relative to an address."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         first = builder.inttoptr(given[0], ir.IntType(64).as_pointer())
@@ -117,15 +117,17 @@ def _word(typing: Any, address: Any, index: Any) -> Any:
     return types.uint64(types.uint64, types.int64), generate
 
 
-read: Any = _read  # the typing context is Numba's to give
+read: Any = _read  # Numba passes the typing context
 word: Any = _word
 store: Any = _store
 copy_less: Any = _copy_less
 transpose4: Any = _transposer(4)
 transpose8: Any = _transposer(8)
 
-_TILE_VALUES = 2**15  # of a tile whose rows stay in the second-level cache until all of their columns are written
-_ROWS = 2_048  # whose four sums stay in the second-level cache; fewer would be too short a stretch of each column
+_TILE_VALUES = 2**15  # rows of a tile, which stay in the second-level cache until all columns are written
+_ROWS = (
+    2_048  # rows whose four sums fit into the second-level cache; fewer would read too little of each column at a time
+)
 
 
 @kernel
@@ -140,14 +142,14 @@ def column_addresses(array: int, places: Any, out: Any) -> bool:
         column = word(columns, places[j])
         if word(column, _NULLS) != 0:
             return False
-        values = word(word(column, _BUFFERS), 1)  # after the bitmap of gaps
+        values = word(word(column, _BUFFERS), 1)  # after the validity bitmap
         out[j] = values + np.uint64(8) * (word(column, _OFFSET) + first)
     return True
 
 
 @internal_kernel
 def _copy(address: int, step: int, shift: float, out: int, row_bytes: int, first: int, last: int) -> None:
-    """Copy rows `first` to `last` of one column, less its shift."""
+    """Copy rows `first` to `last` of one column minus its shift."""
     source, target = address + np.uint64(step * first), out + np.uint64(row_bytes * first)
     for _ in range(first, last):
         copy_less(source, shift, target)
@@ -159,13 +161,13 @@ def _copy(address: int, step: int, shift: float, out: int, row_bytes: int, first
 def _copy_tile(addresses: Any, shift: Any, out: int, row_bytes: int, first: int, last: int) -> None:
     """Copy contiguous values of rows `first` to `last`, a multiple of 8 rows, into rows of contiguous values.
 
-    Eight columns at a time are read from top to bottom: as many streams as processors fetch ahead of the reader.
+    Eight columns are read at a time, which is the number of streams that processors prefetch.
     """
     d, size = len(addresses), shift.itemsize
     starts, shifts = np.uint64(addresses.ctypes.data), np.uint64(shift.ctypes.data)
     for j in range(0, d - 7, 8):
         which, by, target = starts + np.uint64(8 * j), shifts + np.uint64(size * j), out + np.uint64(size * j)
-        # Processors fetch ahead within a column; the next columns, or the next tile of the first, they cannot foresee.
+        # Processors prefetch within a column, but not the next columns, or the next tile of the first ones.
         later, down = (which + np.uint64(64), 0) if j + 16 <= d else (starts, last - first)
         for i in range(first, last, 8):
             row, there = np.uint64(size * i), np.uint64(size * (i + down))
@@ -235,7 +237,7 @@ def sum_columns(addresses: Any, v: Any, n: int, out: Any) -> None:
 
 @kernel
 def copy_rows(rows: Any, shift: Any, out: int, row_bytes: int) -> None:
-    """Copy rows of doubles in C order, less `shift`, into a block at `out` with `row_bytes` between its rows."""
+    """Copy rows of doubles in C order minus `shift` into a block at `out` with `row_bytes` between its rows."""
     for i in range(rows.shape[0]):
         target = out + np.uint64(row_bytes * i)
         for j in range(rows.shape[1]):
@@ -243,7 +245,7 @@ def copy_rows(rows: Any, shift: Any, out: int, row_bytes: int) -> None:
 
 
 def warmup() -> None:
-    """Compile for the usual types."""
+    """Compile for the common argument types."""
     column = np.zeros(1)
     addresses = np.array([column.ctypes.data], np.uint64)
     for dtype in row_dtypes():
