@@ -1,8 +1,8 @@
-"""Histogram gradient boosting: a hundred trees of 31 leaves, judged by rows held out.
+"""Histogram gradient boosting: a hundred trees of 31 leaves, evaluated on held-out rows.
 
-What counts as equal is, of two classes, the area under the ROC curve, otherwise the loss. From table to table, drawn
-alike, the losses of two libraries differ by up to two thousandths of them either way, the more the smaller the table
-is: it is a mean over several.
+Quality is the area under the ROC curve for two classes, otherwise the loss. On tables drawn from the same distribution
+the losses of two libraries differ by up to 0.2 % in either direction, more on smaller tables, so they are averaged over
+several tables.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ STREAM_TREES = 20
 
 
 class Rows(NamedTuple):
-    """Rows X with answers y to learn from, and others to judge by."""
+    """Training rows X with targets y, and test rows."""
 
     X: Any
     y: np.ndarray
@@ -36,7 +36,7 @@ def _drawn(rows: int, columns: int, draw: int) -> tuple[np.ndarray, np.ndarray, 
     """Normal columns in single precision, and a score with curves and interactions."""
     rng = np.random.default_rng(draw)
     X = rng.standard_normal((rows + HELD_OUT_ROWS, columns), dtype=np.float32)
-    # Shifted: of an interaction whose parts say nothing alone the first split is drawn by lot.
+    # Shifted: with an interaction without main effects the first split would be arbitrary.
     score = (X[:, 0] + 0.5) * (X[:, 1] - 0.5) + np.sin(2 * X[:, 2]) + 0.5 * X[:, 3] ** 2 - 0.5 * np.abs(X[:, 4])
     score += 0.3 * X[:, 5:10].sum(axis=1)
     return X, score.astype(np.float64), rng
@@ -47,13 +47,13 @@ def _divided(X: np.ndarray, y: np.ndarray) -> Rows:
 
 
 def two_classes(rows: int, columns: int, draw: int = 0) -> Rows:
-    """The class by a coin whose odds are the score."""
+    """Classes drawn with the score as log-odds."""
     X, score, rng = _drawn(rows, columns, draw)
     return _divided(X, (rng.random(len(X)) < special.expit(score)).astype(np.int64))
 
 
 def five_classes(rows: int, columns: int, draw: int = 0) -> Rows:
-    """The class by the score, with noise, cut into five."""
+    """Five classes: the score, with noise, discretised."""
     X, score, rng = _drawn(rows, columns, draw)
     noisy = score + rng.standard_normal(len(X))
     return _divided(X, np.digitize(noisy, np.quantile(noisy, [0.2, 0.4, 0.6, 0.8])))
@@ -66,7 +66,7 @@ def numbers(rows: int, columns: int, draw: int = 0) -> Rows:
 
 
 def missing_values(rows: int, columns: int, draw: int = 0) -> Rows:
-    """Two classes, a fifth of the numbers missing."""
+    """Two classes, with a fifth of the values missing."""
     data = two_classes(rows, columns, draw)
     for number, X in enumerate((data.X, data.X_fresh)):
         X[np.random.default_rng([1, number, draw]).random(X.shape, np.float32) < 0.2] = np.nan
@@ -74,7 +74,7 @@ def missing_values(rows: int, columns: int, draw: int = 0) -> Rows:
 
 
 def categories(rows: int, columns: int, draw: int = 0) -> Rows:
-    """Two classes; all columns but eight are categories, with 4 to 200 levels, each level an effect of its own."""
+    """Two classes; all columns except eight are categories with 4 to 200 levels and an effect per level."""
     import pandas as pd
 
     X, score, rng = _drawn(rows, 10, draw)
@@ -91,20 +91,20 @@ def categories(rows: int, columns: int, draw: int = 0) -> Rows:
 
 
 def minus_area(data: Rows, model: Any) -> float:
-    """The area under the ROC curve of the rows held out; its negative, since less is better."""
+    """The negative area under the ROC curve of the test rows."""
     from sklearn.metrics import roc_auc_score
 
     return -float(roc_auc_score(data.y_fresh, np.asarray(model.predict_proba(data.X_fresh))[:, 1]))
 
 
 def log_loss(data: Rows, model: Any) -> float:
-    """The mean of log(1 / P(y)) over the rows held out."""
+    """The mean of log(1 / P(y)) over the test rows."""
     p = np.asarray(model.predict_proba(data.X_fresh))
     return float(-np.log(p[np.arange(len(p)), data.y_fresh]).mean())
 
 
 def squared_error(data: Rows, model: Any) -> float:
-    """The mean squared error over the rows held out."""
+    """The mean squared error over the test rows."""
     return float(np.mean((np.asarray(model.predict(data.X_fresh)) - data.y_fresh) ** 2))
 
 
@@ -117,17 +117,17 @@ def _of(library: str, module: str, name: str, **parameters: Any) -> Contender:
 
 
 def _contenders(kind: str, *, slow: bool = True, categorical: bool = False) -> tuple[Contender, ...]:
-    """The same trees for everybody: as many, as large, as slow to learn; on large tables without the slow ones."""
-    name, ours = f"HistGradientBoosting{kind}", {"max_iter": TREES, "early_stopping": False}
+    """Contenders with the same number and size of trees and learning rate; without the slow ones on large tables."""
+    name, settings = f"HistGradientBoosting{kind}", {"max_iter": TREES, "early_stopping": False}
     shared = {"n_estimators": TREES, "learning_rate": 0.1, "n_jobs": THREADS}
     light = {"num_leaves": 31, "min_child_samples": 20, "verbose": -1, **shared}
     other = {"tree_method": "hist", "grow_policy": "lossguide", "max_leaves": 31, "max_depth": 0, "reg_lambda": 0.0}
     other |= {"enable_categorical": True} if categorical else {}
-    rest = (_of("scikit-learn", "sklearn.ensemble", name, **ours),) if slow else ()
+    rest = (_of("scikit-learn", "sklearn.ensemble", name, **settings),) if slow else ()
     if categorical:
         rest = (*rest, Contender("CatBoost", _catboost))
     return (
-        _of("summula", "summula.ensemble", name, random_state=0, **ours),
+        _of("summula", "summula.ensemble", name, random_state=0, **settings),
         _of("LightGBM", "lightgbm", f"LGBM{kind}", **light),
         _of("LightGBM, quantised", "lightgbm", f"LGBM{kind}", use_quantized_grad=True, **light),
         _of("XGBoost", "xgboost", f"XGB{kind}", **other, **shared),
@@ -153,14 +153,14 @@ def _catboost() -> Callable[[Rows], Any]:
 
 
 class Predicted(NamedTuple):
-    """Probabilities, and whose they are."""
+    """Probabilities, and the model and rows they belong to."""
 
     p: Any
     model: Any
 
 
 def _predicting(contender: Contender, one: bool) -> Contender:
-    """Probabilities of the rows held out, or of the first of them, by a model fitted before the clock starts."""
+    """Predict probabilities of the test rows, or of the first of them, by a model fitted before the timing."""
 
     def load() -> Callable[[Rows], Any]:
         fit, models = contender.load(), {}
@@ -177,14 +177,14 @@ def _predicting(contender: Contender, one: bool) -> Contender:
 
 
 def fresh_rows(rows: int, columns: int) -> Rows:
-    """A few rows to learn from, many to predict."""
+    """Few training rows, and many test rows."""
     data = two_classes(rows, columns)
     few = min(100_000, rows // 2)
     return Rows(data.X[:few], data.y[:few], data.X, data.y)
 
 
 def disagreement(data: Rows, predicted: Predicted) -> float:
-    """How far the probabilities of some rows are from those of the same rows asked for otherwise, in other company."""
+    """The largest difference of probabilities between predictions of the same rows in different batches."""
     p, model = np.asarray(predicted.p), predicted.model
     if len(p) == 1:
         return float(np.abs(p[0] - np.asarray(model.predict_proba(data.X_fresh[:500]))[0]).max())
@@ -213,7 +213,7 @@ def _write_classes(folder: Path, rows: int, columns: int) -> None:
 
 
 class ClassFiles(Files):
-    """Rows in Parquet, and, for who has room for them, in memory."""
+    """Rows in Parquet, and in memory on demand."""
 
     def __init__(self, rows: int, columns: int) -> None:
         super().__init__("boosting-stream", rows, columns, _write_classes, products=False)
@@ -221,7 +221,7 @@ class ClassFiles(Files):
     def in_memory(self) -> Any:
         from pyarrow import parquet
 
-        if self.model is None:  # read once, before the clock counts
+        if self.model is None:  # read once, before the timing
             X = None
             file, at = parquet.ParquetFile(self.paths[0], pre_buffer=False, buffer_size=1 << 16), 0
             y = np.empty(self.rows)

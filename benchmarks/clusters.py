@@ -15,17 +15,17 @@ STREAM_PASSES = 5
 
 
 class Rows(NamedTuple):
-    """Rows, and the options every contender is given."""
+    """Rows, and the options of every contender."""
 
     X: np.ndarray
     options: dict[str, Any]
 
 
 def overlapping(rows: int, columns: int, k: int, passes: int) -> Rows:
-    """Clusters that overlap, and rows of them as first centres.
+    """Overlapping clusters, and some of their rows as initial centres.
 
-    The distance between clusters does not grow with the columns: with clusters far apart some centre loses all its
-    rows at the second pass, and what libraries do with an empty cluster then decides the inertia.
+    The distance between clusters does not grow with the number of columns: if they are well separated some centre loses
+    all its rows in the second pass, and the treatment of empty clusters would determine the inertia.
     """
     rng = np.random.default_rng(0)
     means = min(1.0, (20 / columns) ** 0.5) * rng.uniform(-10.0, 10.0, (k, columns))
@@ -62,7 +62,7 @@ def _faiss() -> Callable[[Rows], Any]:
 
 
 def inertia(data: Rows, model: Any) -> float:
-    """Of all rows, from the centres."""
+    """The inertia of all rows, from the centres."""
     centres = np.asarray(getattr(model, "cluster_centers_", getattr(model, "centroids", None)), np.float64)
     total = 0.0
     for start in range(0, len(data.X), 10_000):
@@ -73,7 +73,7 @@ def inertia(data: Rows, model: Any) -> float:
 
 
 def noise(rows: int, columns: int, k: int, passes: int) -> Rows:
-    """Rows without clusters: bounds on distances spare the least."""
+    """Rows without clusters, for which bounds on distances save the least."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((rows, columns))
     start = X[rng.choice(rows, k, replace=False)]

@@ -1,10 +1,10 @@
-"""Cold start: how long a new process waits for an import and for a first fit.
+"""Cold start: the time of an import and of a first fit in a new process.
 
-`python -m benchmarks.cold_start [NAME ...]` tries every estimator of the library once: import, first fit and first
-prediction in a new process with an empty kernel cache. It prints seconds, and marks those above what is promised.
+`python -m benchmarks.cold_start [NAME ...]` times every estimator of the library once: import, first fit and first
+prediction in a new process with an empty kernel cache. It prints seconds, and marks those above the promised limit.
 
-Python's byte code of the packages is on disk, as after an installation: where `PYTHONDONTWRITEBYTECODE` is set, it is
-not set for the processes that are timed, of which a first one is not counted.
+Python's bytecode of the packages is on disk, as after an installation: `PYTHONDONTWRITEBYTECODE` is removed from the
+environment of the timed processes, the first of which is not counted.
 """
 
 import inspect
@@ -63,7 +63,7 @@ import summula
 summula.train(summula.datasets.load("penguins"), "species")
 """
 
-# Seconds within which a first fit ends, its prediction included; boosting and forests compile the most.
+# Limits in seconds for a first fit with prediction; boosting and forests compile the most.
 PROMISED = 3.0
 PROMISED_BOOSTING = 8.0
 _LONGER = ("HistGradientBoosting", "RandomForest", "ExtraTrees", "CostSensitive")
@@ -86,7 +86,7 @@ elif hasattr(model, "transform"):
 
 _ARGUMENTS = {"BinomialMixture": "n_trials=20", "GaussianMixture": "2", "KMeans": "3", "MiniBatchKMeans": "3"}
 
-# What a first fit compiles is different for each.
+# Each of these compiles different kernels.
 _COMPILING = (
     ("logistic", "linear_model", "LogisticRegression"),
     ("k-means", "cluster", "KMeans"),
@@ -104,20 +104,20 @@ _COMPILING = (
 
 @dataclass(frozen=True)
 class StartWorkload:
-    """One statement in a new process; the interpreter's own start is not counted.
+    """One statement in a new process; the start of the interpreter is not counted.
 
     Parameters
     ----------
     name, title : str
-        For the command line, and for the table.
+        Name on the command line, and in the table.
     statement : str
         Python code; `{package}` stands for the library.
     empty_kernel_cache : bool, default False
-        Whether compiled kernels of earlier processes are hidden from it.
+        Whether compiled kernels of earlier processes are hidden.
     before : str
-        Code that is run before the clock starts.
+        Code run before the timing.
     packages : tuple of str
-        Who is timed.
+        Contenders.
     """
 
     name: str
@@ -138,7 +138,7 @@ class StartWorkload:
 
 
 class StartSession:
-    """New processes, one for each measurement; a first one has filled the file cache."""
+    """New processes, one per measurement, after a first one that fills the file cache."""
 
     def __init__(self, workload: StartWorkload) -> None:
         self._workload = workload
@@ -213,7 +213,7 @@ WORKLOADS = (
 
 
 def estimators() -> list[tuple[str, str]]:
-    """Module and name of every estimator that is fitted to numbers."""
+    """Module and name of every estimator that can be fitted to numbers."""
     import summula
 
     found = []
@@ -229,7 +229,7 @@ def estimators() -> list[tuple[str, str]]:
 
 
 def _needs_more(kind: type) -> bool:
-    """Whether an estimator cannot be made without arguments: it is fitted around another, or to a table of text."""
+    """Whether an estimator needs arguments, such as another estimator, or a table of text."""
     required = [
         one.name
         for one in inspect.signature(kind).parameters.values()
@@ -243,7 +243,7 @@ def _environment() -> dict[str, str]:
 
 
 def first_fit(module: str, name: str) -> tuple[float, float]:
-    """Seconds of wall time and of all processors until a first fit and prediction, with an empty kernel cache."""
+    """Wall and processor time in seconds of a first fit and prediction, with an empty kernel cache."""
     statement = _FIRST_OF_ALL.format(
         module=module, name=name, arguments=_ARGUMENTS.get(name, ""), binary=0 if name == "BernoulliMixture" else 5
     )
@@ -263,7 +263,7 @@ def main() -> None:
     for module, name in estimators():
         if sys.argv[1:] and name not in sys.argv[1:]:
             continue
-        subprocess.run([sys.executable, "-c", f"import {module}"], env=_environment(), check=True)  # writes byte code
+        subprocess.run([sys.executable, "-c", f"import {module}"], env=_environment(), check=True)  # writes bytecode
         wall, processor = first_fit(module, name)
         promised = PROMISED_BOOSTING if name.startswith(_LONGER) else PROMISED
         mark = "" if wall <= promised else f"   above {promised:g} s"

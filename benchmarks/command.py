@@ -28,14 +28,14 @@ def main() -> None:
         if not arguments.quick:
             page.store(result, date, command, machine)
     if arguments.quick:
-        print("Nothing was written: --quick only tries the machinery out.")
+        print("Nothing was written: --quick only tests the benchmarks.")
     else:
         print("Wrote docs/benchmarks.md.")
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure Summula against others.")
-    chosen = "workloads, families, or beginnings of names; all by default"
+    chosen = "workloads, families, or prefixes of names; all by default"
     parser.add_argument("names", nargs="*", metavar="NAME", help=chosen)
     parser.add_argument("--quick", action="store_true", help="small data, few rounds, nothing written")
     parser.add_argument("--list", action="store_true", help="list the workloads and stop")

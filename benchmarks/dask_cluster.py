@@ -1,8 +1,8 @@
-"""A Dask cluster on this machine: what it costs to send a pass through two worker processes instead of two threads.
+"""A local Dask cluster: the overhead of a pass on two worker processes instead of two threads.
 
-`dask-pass` reads the same file in the same 64 parts on the cluster and in threads. Its answer counts only if every bit
-is that of the fit to the array in memory. `dask-overhead` sends 64 tasks that do nothing: its time is what a pass
-costs besides the work; the bar is 0.3 s.
+`dask-pass` reads the same file in the same 64 parts on the cluster and in threads. Its result is valid only if it is
+bit-identical to that of the fit to the array in memory. `dask-overhead` submits 64 empty tasks: its time is the
+overhead of a pass; the target is 0.3 s.
 """
 
 import functools
@@ -52,7 +52,7 @@ def _numbers(model: Any) -> np.ndarray:
 
 @functools.cache
 def _client() -> Any:
-    """Two worker processes, for as long as this process lives."""
+    """Two worker processes, which live as long as this process."""
     import atexit
 
     from distributed import Client, LocalCluster
@@ -60,7 +60,7 @@ def _client() -> Any:
     cluster = LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0")
     client = Client(cluster, set_as_default=False)
     atexit.register(cluster.close)
-    atexit.register(client.close)  # what is registered last goes first
+    atexit.register(client.close)  # handlers registered last run first
     return client
 
 
@@ -112,7 +112,7 @@ def _add(a: int, b: int) -> int:
 
 
 def other_bits(files: Groups, result: np.ndarray) -> float:
-    """0 when the fit has the bits of the array's, 1 when it has not."""
+    """0 if the fit is bit-identical to that of the array, else 1."""
     return float(result.tobytes() != files.bits)
 
 

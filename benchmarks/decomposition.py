@@ -24,7 +24,7 @@ def table(rows: int, columns: int) -> np.ndarray:
 
 
 def factors(rows: int, columns: int) -> np.ndarray:
-    """Columns that share ten factors, each with noise of its own."""
+    """Columns with ten common factors and independent noise."""
     rng = np.random.default_rng(0)
     L = rng.normal(size=(COMPONENTS, columns))
     noise = np.sqrt(rng.uniform(0.5, 3.0, columns))
@@ -32,7 +32,7 @@ def factors(rows: int, columns: int) -> np.ndarray:
 
 
 def words(rows: int, columns: int) -> Any:
-    """Sparse rows: columns that differ in frequency as words do, and five columns for each of twenty topics."""
+    """Sparse rows: columns with frequencies like those of words, and five columns for each of twenty topics."""
     rng = np.random.default_rng(0)
     where = (columns * rng.random(rows * STORED) ** 3).astype(np.int64)
     X = sparse.csr_matrix((rng.random(rows * STORED), (np.repeat(np.arange(rows), STORED), where)), (rows, columns))
@@ -76,11 +76,11 @@ def _fit(module: str, name: str, **options: Any) -> Callable[[], Callable[[Any],
 
 
 def _contenders(name: str, **options: Any) -> tuple[Contender, ...]:
-    ours, theirs = (
+    own, other = (
         Contender(title, _fit(module, name, **options))
         for title, module in (("summula", "summula.decomposition"), ("scikit-learn", "sklearn.decomposition"))
     )
-    return ours, theirs
+    return own, other
 
 
 def _pca(name: str, title: str, shape: Shape, quick_shape: Shape, data: Any, rounds: int = 7) -> FitWorkload:

@@ -19,12 +19,12 @@ def table(rows: int, columns: int) -> Matrix:
 
 
 def standardisation_error(X: Matrix, Z: Matrix) -> float:
-    """How far the columns of Z are from mean 0 and variance 1."""
+    """The largest deviation of the columns of Z from mean 0 and variance 1."""
     return float(max(np.abs(Z.mean(axis=0)).max(), np.abs(Z.var(axis=0) - 1.0).max()))
 
 
 def quadratic_sum_error(X: Matrix, Z: Matrix) -> float:
-    """How far the rows of Z are from the sum of all monomials of degree 1 and 2, s + (s^2 + q) / 2.
+    """The largest deviation of the row sums of Z from the sum of all monomials of degree 1 and 2, s + (s^2 + q) / 2.
 
     Here s is the sum and q the sum of squares of the row; the order of the columns does not matter.
     """
@@ -33,7 +33,7 @@ def quadratic_sum_error(X: Matrix, Z: Matrix) -> float:
     return float((np.abs(Z.sum(axis=1) - (s + (s**2 + q) / 2)) / (size + size**2)).max())
 
 
-def _our_scaler() -> Callable[[Matrix], Matrix]:
+def _summula_scaler() -> Callable[[Matrix], Matrix]:
     from summula.preprocessing import StandardScaler
 
     return lambda X: np.asarray(StandardScaler().fit_transform(X))
@@ -45,7 +45,7 @@ def _sklearn_scaler() -> Callable[[Matrix], Matrix]:
     return lambda X: np.asarray(StandardScaler().fit_transform(X))
 
 
-def _our_lift() -> Callable[[Matrix], Matrix]:
+def _summula_lift() -> Callable[[Matrix], Matrix]:
     from summula.features import PolynomialLift
 
     return lambda X: np.asarray(PolynomialLift(degree=2).fit_transform(X))
@@ -57,14 +57,14 @@ def _sklearn_lift() -> Callable[[Matrix], Matrix]:
     return lambda X: np.asarray(PolynomialFeatures(degree=2, include_bias=False).fit_transform(X))
 
 
-def _our_histograms() -> Callable[[Matrix], Matrix]:
+def _summula_histograms() -> Callable[[Matrix], Matrix]:
     from summula.features import HOG
 
     return lambda X: np.asarray(HOG((32, 32), norm="l2").fit_transform(X))
 
 
 def _scipy_histograms() -> Callable[[Matrix], Matrix]:
-    """The same image by image, with the filters of SciPy; scikit-image is not among the dependencies."""
+    """Process images one by one with SciPy's filters; scikit-image is not a dependency."""
     from scipy import ndimage
 
     def histograms(image: Matrix) -> Matrix:
@@ -82,7 +82,7 @@ def _scipy_histograms() -> Callable[[Matrix], Matrix]:
 
 
 def block_norm_error(X: Matrix, Z: Matrix) -> float:
-    """How far the norms of the 9 blocks of each image are from 1."""
+    """The largest deviation of the norms of the 9 blocks of each image from 1."""
     return float(np.abs(np.linalg.norm(Z.reshape(len(Z), 9, -1), axis=2) - 1.0).max())
 
 
@@ -91,12 +91,12 @@ def _workload(
     title: str,
     shape: tuple[int, int],
     quick_rows: int,
-    ours: Any,
-    theirs: Any,
+    own: Any,
+    other: Any,
     error: Quality,
     peer: str = "scikit-learn",
 ) -> FitWorkload:
-    contenders = (Contender("summula", ours), Contender(peer, theirs))
+    contenders = (Contender("summula", own), Contender(peer, other))
     return FitWorkload(name, title, shape, (quick_rows, shape[1]), table, contenders, error)
 
 
@@ -106,7 +106,7 @@ WORKLOADS = (
         "StandardScaler, fit and transform",
         (1_000_000, 50),
         10_000,
-        _our_scaler,
+        _summula_scaler,
         _sklearn_scaler,
         Quality(standardisation_error, "error", tolerance=1e-9),
     ),
@@ -115,7 +115,7 @@ WORKLOADS = (
         "PolynomialLift, degree 2",
         (100_000, 20),
         1_000,
-        _our_lift,
+        _summula_lift,
         _sklearn_lift,
         Quality(quadratic_sum_error, "error", tolerance=1e-12),
     ),
@@ -124,7 +124,7 @@ WORKLOADS = (
         "HOG, images of 32 x 32",
         (20_000, 1_024),
         500,
-        _our_histograms,
+        _summula_histograms,
         _scipy_histograms,
         Quality(block_norm_error, "error", tolerance=1e-12),
         peer="scipy, image by image",

@@ -1,4 +1,4 @@
-"""Random forests, judged by rows held out; scikit-learn-intelex takes part where it is installed."""
+"""Random forests, evaluated on held-out rows; scikit-learn-intelex is included if it is installed."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -11,7 +11,7 @@ from benchmarks.trees import Rows, minus_area, numbers, squared_error, two_class
 from benchmarks.workload import Contender, FitWorkload, Quality
 
 TREES = 50
-FEW_TREES, FEW_ROUNDS = 10, 2  # of regression, where scikit-learn tries all columns at every node
+FEW_TREES, FEW_ROUNDS = 10, 2  # for regression, where scikit-learn tries all columns at every node
 LEAF = 2
 LIBRARIES = (("summula", "summula.ensemble"), ("scikit-learn", "sklearn.ensemble"), ("intelex", "sklearnex.ensemble"))
 
@@ -34,7 +34,7 @@ def _fit(module: str, kind: str, n_trees: int) -> Callable[[], Callable[[Rows], 
 
 
 def _predict(module: str, kind: str, n_trees: int) -> Callable[[], Callable[[Rows], Any]]:
-    fitted: dict[tuple[int, ...], Any] = {}  # by the shape of the rows: memory is measured after small rows
+    fitted: dict[tuple[int, ...], Any] = {}  # keyed by shape: memory is measured after a run on small data
 
     def load() -> Callable[[Rows], Any]:
         _model(module, kind, n_trees)

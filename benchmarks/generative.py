@@ -1,4 +1,4 @@
-"""Naive Bayes and discriminant analysis: fits in one pass, judged by the joint likelihood of held rows."""
+"""Naive Bayes and discriminant analysis: fits in one pass, evaluated by the log loss."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -32,7 +32,7 @@ def _clusters(classes: int) -> Callable[[int, int], Labelled]:
 
 
 def texts(rows: int, columns: int) -> Labelled:
-    """Counts of words: 50 different ones per text, of 20 classes."""
+    """Word counts: 50 distinct words per text, in 20 classes."""
     rng = np.random.default_rng(0)
     words = np.minimum(rng.zipf(1.3, rows * 50) - 1, columns - 1) + 0
     shift = np.repeat(rng.integers(0, 20, rows), 50)
@@ -43,7 +43,7 @@ def texts(rows: int, columns: int) -> Labelled:
 
 
 def log_loss(data: Labelled, model: Any) -> float:
-    """Minus the mean log probability of the true class, of the leading rows."""
+    """The negative mean log-probability of the true class over the leading rows."""
     p = model.predict_log_proba(data.X[:CHECKED_ROWS])
     return -float(np.mean(p[np.arange(len(p)), np.searchsorted(model.classes_, data.y[:CHECKED_ROWS])])) + 1.0
 
@@ -103,7 +103,7 @@ def _stream() -> Callable[[Files], Any]:
 
 def distance_of_means(files: Files, model: Any) -> float:
     """The largest distance of a class mean from that of the distribution, in standard errors of it."""
-    if isinstance(model, int):  # rows that were decoded
+    if isinstance(model, int):  # number of decoded rows
         return 0.0
     truth = np.random.default_rng(0).normal(0.0, 0.5, model.theta_.shape)
     return float(np.abs((model.theta_ - truth) * np.sqrt(model.class_count_)[:, None]).max())

@@ -17,7 +17,7 @@ BLOCK_ROWS = 65_536
 
 
 class Regression(NamedTuple):
-    """Rows X, answers y."""
+    """Rows X and targets y."""
 
     X: Any
     y: np.ndarray
@@ -37,7 +37,7 @@ def dense_regression(rows: int, columns: int, dtype: type = np.float64) -> Regre
 
 
 def fortran_regression(rows: int, columns: int) -> Regression:
-    """The same in Fortran order, as a frame holds its columns."""
+    """The same in Fortran order, as in frames."""
     X, y = dense_regression(rows, columns)
     return Regression(np.asfortranarray(X), y)
 

@@ -15,11 +15,11 @@ Shape = tuple[int, int]
 NONZEROS_PER_ROW = 50
 WORDS_PER_ROW = 4.7  # logarithm of the median number of words of a text
 BLOCK_ROWS = 65_536
-ALPHA = 1e-4  # of the GLMs: beside the mean of half the deviance
+ALPHA = 1e-4  # penalty of the GLMs, added to the mean of half the deviance
 
 
 class Rows(NamedTuple):
-    """Rows X, answers y."""
+    """Rows X and targets y."""
 
     X: Any
     y: np.ndarray
@@ -34,7 +34,7 @@ def _columns(rows: int, columns: int) -> np.ndarray:
 
 
 def classes(rows: int, columns: int, kinds: int) -> Rows:
-    """Normal columns of unequal mean and scale; the class by a noisy linear score."""
+    """Normal columns of unequal mean and scale; classes by a noisy linear score."""
     rng = np.random.default_rng(1)
     X = _columns(rows, columns)
     scores = (X - X.mean(axis=0)) @ rng.standard_normal((columns, kinds)) / np.sqrt(columns)
@@ -42,7 +42,7 @@ def classes(rows: int, columns: int, kinds: int) -> Rows:
 
 
 def sparse_classes(rows: int, columns: int) -> Rows:
-    """Text-like rows: fifty columns each, drawn with unequal frequency, positive values."""
+    """Text-like rows: fifty positive values each, in columns of unequal frequency."""
     rng = np.random.default_rng(0)
     places = (columns * rng.random((rows, NONZEROS_PER_ROW)) ** 3).astype(np.int32)
     starts = np.arange(0, places.size + 1, NONZEROS_PER_ROW, dtype=np.int32)
@@ -139,7 +139,7 @@ def half_deviance(data: Rows, model: Any, family: str) -> float:
 
 
 def predicted_half_deviance(data: Rows, model: Any) -> float:
-    """The same for counts, from predictions: libraries order the levels of factors as they like."""
+    """The same for counts, from predictions: libraries order the levels of factors differently."""
     mu, y = np.asarray(model.predict(data.X)), data.y
     total = float((special.xlogy(y, y / mu) - y + mu).sum())
     return total / len(y) + ALPHA / 2 * float(np.square(model.coef_).sum())
@@ -176,7 +176,7 @@ def _glum(**parameters: Any) -> Contender:
     return _of("glum", "glum", "GeneralizedLinearRegressor", **parameters)
 
 
-def _family(name: str, title: str, make_data: Callable[..., Rows], ours: str, family: str) -> FitWorkload:
+def _family(name: str, title: str, make_data: Callable[..., Rows], estimator: str, family: str) -> FitWorkload:
     return FitWorkload(
         name=name,
         title=title,
@@ -184,8 +184,8 @@ def _family(name: str, title: str, make_data: Callable[..., Rows], ours: str, fa
         quick_shape=(10_000, 10),
         make_data=make_data,
         contenders=(
-            _summula(ours, alpha=ALPHA),
-            _sklearn(ours, " newton-cholesky", alpha=ALPHA, solver="newton-cholesky"),
+            _summula(estimator, alpha=ALPHA),
+            _sklearn(estimator, " newton-cholesky", alpha=ALPHA, solver="newton-cholesky"),
             _glum(family=family, alpha=ALPHA, l1_ratio=0),
         ),
         quality=Quality(partial(half_deviance, family=family), "objective", tolerance=1e-6),

@@ -1,4 +1,4 @@
-"""What the numbers were measured on."""
+"""Description of the machine."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ _PACKAGES = ("summula", "numpy", "scipy", "numba", "scikit-learn", "scikit-learn
 
 
 def facts() -> dict[str, str]:
-    """Processor, threads, memory, system and versions, ready to print."""
+    """Processor, threads, memory, system and versions, as text."""
     import numpy as np
 
     np.dot(np.ones((2, 2)), np.ones((2, 2)))  # so that NumPy's BLAS is among the loaded libraries

@@ -34,7 +34,7 @@ def random_graph(states: int, actions: int) -> Problem:
 
 
 def grid_world(states: int, actions: int) -> Problem:
-    """Four directions on a square, obeyed with probability 0.8; the rewards of states are random."""
+    """Moves in four directions on a square grid, which succeed with probability 0.8; rewards are random."""
     rng = np.random.default_rng(0)
     side = int(np.sqrt(states))
     S = side * side
@@ -67,7 +67,7 @@ def largest_error(problem: Problem, values: np.ndarray) -> float:
     return float(np.abs(values - problem.values).max())
 
 
-def _ours() -> Callable[[Problem], np.ndarray]:
+def _summula() -> Callable[[Problem], np.ndarray]:
     from summula.mdp import MDP
 
     return lambda problem: MDP(problem.transitions, problem.rewards, DISCOUNT).solve(tol=TOLERANCE).values
@@ -94,7 +94,7 @@ def _workload(
         shape=(states, 4),
         quick_shape=(quick_states, 4),
         make_data=make_data,
-        contenders=(Contender("summula", _ours), Contender("QuantEcon, modified policy iteration", _quantecon)),
+        contenders=(Contender("summula", _summula), Contender("QuantEcon, modified policy iteration", _quantecon)),
         quality=Quality(largest_error, "error", tolerance=TOLERANCE),
         rounds=rounds,
     )

@@ -1,7 +1,7 @@
 """Peak memory of one contender: `python -m benchmarks.memory WORKLOAD CONTENDER [--quick]` prints bytes.
 
-A process of its own loads one library, warms it up on the small data, makes the data, and then runs once. The
-peak counts from the moment the data exist, so it is what the fit itself needs.
+A separate process loads one library, runs it on the small data, creates the data, and then runs once. The
+peak is measured relative to the memory after creating the data, so it is that of the fit itself.
 """
 
 import argparse
@@ -16,11 +16,11 @@ _CLEAR = Path("/proc/self/clear_refs")
 
 
 class PeakMemory:
-    """Memory of this process above what it held when the object was made."""
+    """Peak memory of this process above its memory at the creation of the object."""
 
     def __init__(self) -> None:
         if _CLEAR.exists():
-            _CLEAR.write_text("5")  # the high-water mark falls to what is held now
+            _CLEAR.write_text("5")  # resets the high-water mark to the current memory
         self._start = _high_water_mark()
 
     def bytes(self) -> int:
@@ -28,7 +28,7 @@ class PeakMemory:
 
 
 def _high_water_mark() -> int:
-    # On Linux `ru_maxrss` will not do: a child inherits its parent's mark through vfork and exec.
+    # On Linux `ru_maxrss` is unsuitable: a child process inherits the mark of its parent through vfork and exec.
     if _STATUS.exists():
         line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
         return int(line.split()[1]) * 1024

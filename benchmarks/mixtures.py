@@ -1,4 +1,4 @@
-"""Gaussian mixtures: the same start, the same number of EM steps, the same likelihood."""
+"""Gaussian mixtures with equal starting values, number of EM steps and likelihood."""
 
 import warnings
 from collections.abc import Callable
@@ -20,7 +20,7 @@ CHECKED_ROWS = 20_000
 
 
 class Rows(NamedTuple):
-    """Rows, and where every contender starts."""
+    """Rows, and the starting values of all contenders."""
 
     X: np.ndarray
     start: dict[str, Any]
@@ -33,7 +33,7 @@ def _start(means: np.ndarray, kind: str) -> dict[str, Any]:
 
 
 def overlapping(rows: int, columns: int, kind: str, holes: float = 0.0) -> Rows:
-    """Ten normal clusters that overlap; some values missing."""
+    """Ten overlapping normal clusters, with some missing values."""
     rng = np.random.default_rng(0)
     means = rng.normal(0.0, 2.0, (COMPONENTS, columns))
     X = means[rng.integers(0, COMPONENTS, rows)] + rng.standard_normal((rows, columns))
@@ -52,7 +52,7 @@ def _matrices(model: Any) -> np.ndarray:
 
 
 def negative_log_likelihood(X: np.ndarray, model: Any) -> float:
-    """Per row, of the leading rows, from SciPy's densities."""
+    """The negative log-likelihood per row of the leading rows, from SciPy's densities."""
     X = X[:CHECKED_ROWS]
     parts = zip(model.weights_, model.means_, _matrices(model), strict=True)
     joint = [np.log(weight) + stats.multivariate_normal(mean, S).logpdf(X) for weight, mean, S in parts]
@@ -67,7 +67,7 @@ def _fit(module: str, kind: str) -> Callable[[], Callable[[Rows], Any]]:
 
         def work(data: Rows) -> Any:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # twenty steps are not enough for any tolerance of 0
+                warnings.simplefilter("ignore")  # with tolerance 0, twenty steps do not converge
                 return found(COMPONENTS, covariance_type=kind, tol=0.0, max_iter=STEPS, **data.start).fit(data.X)
 
         return work
@@ -112,7 +112,7 @@ def _write(folder: Path, rows: int, columns: int) -> None:
 
 
 def rows_in_memory(files: Files) -> np.ndarray:
-    """The rows in memory, read once, before the clock counts."""
+    """The rows in memory, read once, before the timing."""
     if files.model is None:
         from pyarrow import parquet
 
@@ -125,7 +125,7 @@ def rows_in_memory(files: Files) -> np.ndarray:
 
 
 def fit_files(in_memory: bool, centres: int, make: Callable[[np.ndarray], Any]) -> Callable[[], Callable[[Files], Any]]:
-    """A fit to files, or to their rows in memory; `make` gives the model that starts from some centres."""
+    """A fit to files, or to their rows in memory; `make` returns the model with given initial centres."""
 
     def load() -> Callable[[Files], Any]:
         import summula
@@ -150,7 +150,7 @@ def _from_means(means: np.ndarray) -> Any:
 
 
 def stream_workload(name: str, title: str, fit: Callable[[bool], Any], value: Callable[..., float]) -> FitWorkload:
-    """A fit to Parquet files, against the same rows in memory."""
+    """A fit to Parquet files, compared with the same rows in memory."""
     contenders = (Contender("summula", fit(False)), Contender("summula, in memory", fit(True)))
     return FitWorkload(
         f"{name}-stream",

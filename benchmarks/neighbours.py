@@ -1,4 +1,4 @@
-"""Nearest neighbours: the same rows, the same distances."""
+"""Nearest neighbours of the same rows in the same metric."""
 
 from collections.abc import Callable
 from functools import partial
@@ -32,7 +32,7 @@ def normal_rows(rows: int, columns: int, share: float, dtype: Any) -> Rows:
 
 
 def sparse_rows(rows: int, columns: int, share: float) -> Rows:
-    """Rows like words of texts: 50 values each, in columns of which a few are frequent."""
+    """Rows like texts: 50 values each, in columns of which a few are frequent."""
     rng = np.random.default_rng(0)
 
     def draw(n: int) -> Any:
@@ -95,7 +95,7 @@ def sparse_error(data: Rows, distances: Any) -> float:
 
 
 def _search_files(in_memory: bool) -> Callable[[], Callable[[Files], Any]]:
-    """Search in files, or in their rows in memory; the last column is the target."""
+    """Search in files, or in the same rows in memory; the last column is the target."""
 
     def load() -> Callable[[Files], Any]:
         import pyarrow as pa

@@ -1,6 +1,6 @@
 """benchmarks/results.json, and docs/benchmarks.md rendered from it.
 
-A run replaces the rows it measured and keeps the others; every row remembers its day, command and machine.
+A run replaces the rows it measured and preserves the others; every row stores its date, command and machine.
 """
 
 import json
@@ -20,8 +20,8 @@ _INTRODUCTION = f"""# Benchmarks
 This page is written by `make bench`; `python -m benchmarks NAME...` updates single rows.
 
 All contenders work on the same data in one process, with the same number of threads, in turn, after a
-warm-up. There are {ROUNDS} rounds (1 to 3 where a fit is long, 9 where it is short) in alternating order. *Ours/its* is
-the median over the rounds of our time divided by the other library's time: below {FASTER} we are faster, up
+warm-up. There are {ROUNDS} rounds (1 to 3 if a fit is long, 9 if it is short) in alternating order. *Ratio* is
+the median over the rounds of Summula's time divided by the other library's time: below {FASTER} Summula is faster, up
 to {SLOWER} it is a tie. Only
 ratios count: times vary from run to run on one machine. *Off by* measures the quality of the result: for
 fits the relative distance of the objective (for boosted trees of two classes: of the area under the ROC
@@ -31,25 +31,25 @@ the peak above the data, measured in a separate process. Cold-start rows run in 
 """
 
 _HEADER = """
-| workload | size | library | time | ours/its | we are | off by | memory |
+| workload | size | library | time | ratio | Summula is | off by | memory |
 |---|---|---|--:|--:|---|--:|--:|
 """
 
 
 def load() -> dict[str, Any]:
-    """The stored rows, by workload."""
+    """Return the stored rows by workload."""
     return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
 
 
 def store(result: Result, date: str, command: str, machine: dict[str, str]) -> None:
-    """Put one result in place of the earlier one, and write the page anew."""
+    """Replace the stored result of a workload, and rewrite the page."""
     rows = load() | {result.workload: asdict(result) | {"date": date, "command": command, "machine": machine}}
     RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
     PAGE.write_text(render(rows))
 
 
 def render(rows: dict[str, Any]) -> str:
-    """The page, with rows in the order of the registry."""
+    """Return the page, with rows in the order of the registry."""
     known = [rows[workload.name] for workload in all_workloads() if workload.name in rows]
     table = "".join(_lines(row) for row in known)
     return _INTRODUCTION + _HEADER + table + "\n## Measured on\n" + "".join(_runs(known))
@@ -78,7 +78,7 @@ def _time(seconds: float) -> str:
 
 
 def _runs(rows: list[dict[str, Any]]) -> list[str]:
-    """A paragraph for each run that left rows: its day, command, machine and workloads."""
+    """Return a paragraph for each run with rows in the table: its date, command, machine and workloads."""
     workloads: dict[str, list[str]] = {}
     for row in rows:
         machine = "".join(f"- {fact}: {value}\n" for fact, value in row["machine"].items())

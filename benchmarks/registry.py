@@ -41,7 +41,7 @@ def all_workloads() -> list[Workload]:
 
 
 def choose(names: list[str]) -> list[Workload]:
-    """The workloads whose family is, or whose name starts with, one of `names`; all of them without names."""
+    """Return the workloads whose family is, or whose name starts with, one of `names`; all without names."""
     if not names:
         return all_workloads()
     for name in names:
@@ -56,7 +56,7 @@ def choose(names: list[str]) -> list[Workload]:
 
 
 def fit_workload(name: str) -> FitWorkload:
-    """The workload of exactly this name, which has data in memory."""
+    """Return the workload of exactly this name, which has data in memory."""
     return next(one for one in all_workloads() if isinstance(one, FitWorkload) and one.name == name)
 
 

@@ -1,7 +1,7 @@
-"""Paired rounds: all contenders in turn, in one process, over and over.
+"""Paired rounds: all contenders in turn, in one process, repeatedly.
 
-A shared machine moves by tens of percent from minute to minute, but little within one round. So the verdict
-comes from ratios inside a round, and the order turns round every time.
+The speed of a shared machine varies by tens of percent from minute to minute, but little within one round. So the
+verdict is based on ratios within a round, and the order alternates.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ FASTER, SLOWER = 0.95, 1.05
 
 @dataclass(frozen=True)
 class Entry:
-    """What one contender did.
+    """Measurements of one contender.
 
     Attributes
     ----------
@@ -27,11 +27,11 @@ class Entry:
     seconds : float
         Median over the rounds.
     ratio : float or None
-        Median over the rounds of our time / its time; None for ourselves.
+        Median over the rounds of Summula's time divided by its time; None for Summula itself.
     verdict : str
-        In words, for us against it.
+        Result of the comparison, from Summula's point of view.
     shortfall : float or None
-        How far its answer is from the best one (objective), or from the truth (error).
+        Distance of its result from the best one (objective), or from the truth (error).
     peak_bytes : int
         Memory above the data.
     """
@@ -46,7 +46,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Result:
-    """A workload measured; its first entry is ours."""
+    """Measurements of a workload; the first entry is Summula's."""
 
     workload: str
     title: str
@@ -64,15 +64,15 @@ def run(workload: Workload, quick: bool = False, tell: Callable[[str], None] = p
         contenders = session.contenders()
         times = paired_rounds(session.seconds, contenders, rounds)
         shortfalls = session.shortfalls()
-        ours = contenders[0]
+        own = contenders[0]
         entries = []
         for name in contenders:
-            ratio = None if name == ours else paired_ratio(times[ours], times[name])
+            ratio = None if name == own else paired_ratio(times[own], times[name])
             entry = Entry(
                 contender=name,
                 seconds=median(times[name]),
                 ratio=ratio,
-                verdict=verdict(ratio, *answers(workload, shortfalls, ours, name), workload.tolerance),
+                verdict=verdict(ratio, *answers(workload, shortfalls, own, name), workload.tolerance),
                 shortfall=shortfalls.get(name),
                 peak_bytes=session.peak_bytes(name),
             )
@@ -81,9 +81,9 @@ def run(workload: Workload, quick: bool = False, tell: Callable[[str], None] = p
     return Result(workload.name, workload.title, workload.size(quick), rounds, tuple(entries))
 
 
-def paired_ratio(ours: list[float], theirs: list[float]) -> float:
-    """The median over the rounds of our time / their time."""
-    return median(our / their for our, their in zip(ours, theirs, strict=True))
+def paired_ratio(own: list[float], other: list[float]) -> float:
+    """Return the median over the rounds of the ratio of times."""
+    return median(a / b for a, b in zip(own, other, strict=True))
 
 
 def paired_rounds(seconds: Callable[[str], float], contenders: list[str], rounds: int) -> dict[str, list[float]]:
@@ -95,40 +95,38 @@ def paired_rounds(seconds: Callable[[str], float], contenders: list[str], rounds
     return times
 
 
-def answers(
-    workload: Workload, shortfalls: dict[str, float], ours: str, name: str
-) -> tuple[float | None, float | None]:
-    """How far both answers are from the best; where chance decides, there is none but the better of the two."""
-    one, other = shortfalls.get(ours), shortfalls.get(name)
+def answers(workload: Workload, shortfalls: dict[str, float], own: str, name: str) -> tuple[float | None, float | None]:
+    """Return both shortfalls; with several draws, relative to the better of the two."""
+    one, other = shortfalls.get(own), shortfalls.get(name)
     if one is None or other is None or getattr(workload, "draws", 1) == 1:
         return one, other
     return one - min(one, other), other - min(one, other)
 
 
-def verdict(ratio: float | None, ours: float | None, theirs: float | None, tolerance: float | None) -> str:
-    """Say who won; speed at an unequal answer is not a result."""
+def verdict(ratio: float | None, own: float | None, other: float | None, tolerance: float | None) -> str:
+    """Describe the result; times of unequal quality are not comparable."""
     if ratio is None:
         return ""
     speed = "faster" if ratio < FASTER else "tie" if ratio <= SLOWER else "slower"
-    if tolerance is None or ours is None or theirs is None:
+    if tolerance is None or own is None or other is None:
         return speed
-    if not ours <= tolerance:  # also when it is NaN
-        return "no result: our answer is looser"
-    if not theirs <= tolerance:
-        return f"{speed}; its answer is looser"
+    if not own <= tolerance:  # also if it is NaN
+        return "no result: Summula's result is less accurate"
+    if not other <= tolerance:
+        return f"{speed}; its result is less accurate"
     return speed
 
 
 def describe(entry: Entry) -> str:
-    """One line for the terminal."""
+    """Describe an entry in one line for the terminal."""
     parts = [f"  {entry.contender:<24}{entry.seconds * 1e3:>12,.1f} ms{entry.peak_bytes / 1e6:>10,.0f} MB"]
     if entry.shortfall is not None:
         parts.append(f"  off by {entry.shortfall:.0e}")
     if entry.ratio is not None:
-        parts.append(f"  ours/its {format_ratio(entry.ratio)}, {entry.verdict}")
+        parts.append(f"  ratio {format_ratio(entry.ratio)}, {entry.verdict}")
     return "".join(parts)
 
 
 def format_ratio(ratio: float) -> str:
-    """Two decimals, or one digit of a small ratio."""
+    """Format with two decimals, or one significant digit if small."""
     return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.1g}"

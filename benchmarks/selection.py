@@ -11,14 +11,14 @@ Data = tuple[np.ndarray, np.ndarray]
 
 
 def regression(rows: int, columns: int) -> Data:
-    """Correlated columns, a third of which matter."""
+    """Correlated columns, a third of which are relevant."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((rows, columns)) @ (np.eye(columns) + 0.3 * rng.standard_normal((columns, columns)))
     w = rng.standard_normal(columns) * (np.arange(columns) % 3 == 0)
     return X, X @ w + 3.0 * rng.standard_normal(rows)
 
 
-def _our_folds() -> Callable[[Data], Any]:
+def _summula_folds() -> Callable[[Data], Any]:
     from summula.linear_model import LinearRegression
     from summula.model_selection import cross_val_score
 
@@ -32,7 +32,7 @@ def _sklearn_folds() -> Callable[[Data], Any]:
     return lambda data: cross_val_score(LinearRegression(), *data, cv=10)
 
 
-def _our_search() -> Callable[[Data], Any]:
+def _summula_search() -> Callable[[Data], Any]:
     from summula.feature_selection import SequentialFeatureSelector
     from summula.linear_model import LinearRegression
 
@@ -47,7 +47,7 @@ def _sklearn_search() -> Callable[[Data], Any]:
 
 
 def unexplained(data: Data, support: Any) -> float:
-    """Share of the variance of y that the selected columns do not explain."""
+    """Fraction of the variance of y that the selected columns do not explain."""
     X, y = data
     A = X[:, support] - X[:, support].mean(axis=0)
     b = y - y.mean()
@@ -62,7 +62,7 @@ WORKLOADS = (
         (200_000, 40),
         (2_000, 10),
         regression,
-        (Contender("summula", _our_folds), Contender("scikit-learn", _sklearn_folds)),
+        (Contender("summula", _summula_folds), Contender("scikit-learn", _sklearn_folds)),
         Quality(lambda data, scores: 1.0 - float(np.mean(scores)), "objective", tolerance=1e-6),
     ),
     FitWorkload(
@@ -71,7 +71,7 @@ WORKLOADS = (
         (20_000, 40),
         (500, 14),
         regression,
-        (Contender("summula", _our_search), Contender("scikit-learn", _sklearn_search)),
+        (Contender("summula", _summula_search), Contender("scikit-learn", _sklearn_search)),
         Quality(unexplained, "objective", tolerance=1e-6),
         rounds=3,
     ),

@@ -1,4 +1,4 @@
-"""Small tables, where what does not depend on the data decides: a fit and one row predicted, and grid searches."""
+"""Small tables, where fixed overhead dominates: a fit with the prediction of one row, and grid searches."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,11 +14,11 @@ from benchmarks.workload import Contender, FitWorkload, Quality
 SHAPES = ((150, 4), (2_000, 20))
 BOOSTING_SHAPE = (1_000, 10)
 FOLDS, SETTINGS = 5, 20
-TIMED_SEEDS = 5  # in turn: how many epochs a fit takes depends on the order of its rows
+TIMED_SEEDS = 5  # seeds, in turn: the number of epochs of a fit depends on the order of its rows
 
 
 class Table(NamedTuple):
-    """Rows, a target of numbers, its sign and thirds as labels, and counts and positive numbers that grow with it."""
+    """Rows, a numeric target, its sign and terciles as labels, and counts and positive numbers increasing in it."""
 
     X: np.ndarray
     y: np.ndarray
@@ -30,7 +30,7 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """An estimator that both libraries have under one name."""
+    """An estimator with the same name in both libraries."""
 
     row: str
     package: str
@@ -38,7 +38,7 @@ class Model:
     target: str = "y"
     options: Mapping[str, Any] = field(default_factory=dict)
     tolerance: float = 1e-3
-    seeds: int = 0  # whose mean error counts, where a fit depends on the order of the rows
+    seeds: int = 0  # seeds over which errors are averaged, if a fit depends on the order of the rows
 
 
 _LOGISTIC_CV = {"l1_ratios": (0.0,), "scoring": "accuracy", "use_legacy_attributes": False}
@@ -88,7 +88,7 @@ def table(rows: int, columns: int) -> Table:
 
 
 def breast_cancer(rows: int, columns: int) -> Table:
-    """The table of scikit-learn."""
+    """The table from scikit-learn."""
     from sklearn.datasets import load_breast_cancer
 
     X, label = load_breast_cancer(return_X_y=True)
@@ -134,12 +134,12 @@ def _search(library: str, name: str, parameter: str, target: str) -> Callable[[]
 
 
 def _error(target: str, seeds: int = 0) -> Callable[[Table, Any], float]:
-    """Mean squared error, or share of wrong labels, on the rows of the fit; inertia of clusters; 0 for a scaler.
+    """Mean squared error, or error rate, on the training rows; inertia of clusters; 0 for a scaler.
 
-    For the axes of a latent model it is minus its log-likelihood.
+    For latent variable models it is the negative log-likelihood.
 
-    With `seeds` it is the mean of fits with that many seeds: descent over 150 rows in one order or another ends at
-    errors that differ by a third.
+    With `seeds` it is the mean over fits with that many seeds: errors of gradient descent over 150 rows in different
+    orders differ by a third.
     """
 
     def error(data: Table, fitted: Any) -> float:

@@ -1,4 +1,4 @@
-"""Lasso: dense and wide, sparse and wider, its alpha chosen by cross-validation; L1-penalised logistic regression."""
+"""Lasso: dense and wide, sparse and wider, with alpha chosen by cross-validation; L1-penalised logistic regression."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +14,7 @@ NONZEROS_PER_ROW = 50
 
 
 class Regression(NamedTuple):
-    """Rows X, answers y, and the penalty."""
+    """Rows X, targets y, and the penalty."""
 
     X: Any
     y: np.ndarray
@@ -26,7 +26,7 @@ def _penalty(X: Any, y: np.ndarray) -> float:
 
 
 def dense_columns(rows: int, columns: int) -> Regression:
-    """Many normal columns, a hundred of which matter."""
+    """Many normal columns, a hundred of which are relevant."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((rows, columns))
     y = X[:, :100] @ rng.standard_normal(100) + 3 * rng.standard_normal(rows)
@@ -34,7 +34,7 @@ def dense_columns(rows: int, columns: int) -> Regression:
 
 
 def sparse_columns(rows: int, columns: int) -> Regression:
-    """Fifty entries per row; two hundred columns matter."""
+    """Fifty entries per row; two hundred columns are relevant."""
     rng = np.random.default_rng(0)
     X = sparse.random_array((rows, columns), density=NONZEROS_PER_ROW / columns, format="csc", rng=rng)
     signal = np.zeros(columns)
@@ -51,7 +51,7 @@ def objective(data: Regression, model: Any, alpha: float | None = None) -> float
 
 
 def chosen_objective(data: Regression, model: Any) -> float:
-    """The least mean squared error over the alphas: what the choice is made by."""
+    """The smallest mean squared error over the alphas, the criterion of the choice."""
     return float(np.mean(model.mse_path_, axis=1).min())
 
 

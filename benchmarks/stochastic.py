@@ -1,4 +1,4 @@
-"""Stochastic descent: five epochs over dense and over sparse rows, several classes."""
+"""Stochastic gradient descent: five epochs over dense and sparse rows, and several classes."""
 
 from functools import partial
 from typing import Any
@@ -9,9 +9,9 @@ from scipy import special
 from benchmarks.likelihood import NONZEROS_PER_ROW, Rows, _blocks, _of, classes, sparse_classes
 from benchmarks.workload import FitWorkload, Quality
 
-ALPHA = 1e-3  # with less the objective after five epochs is mostly noise
+ALPHA = 1e-3  # with a smaller one the objective after five epochs is mostly noise
 EPOCHS = 5
-# The objective after five epochs depends on the order of the rows: what differs between seeds counts as equal.
+# The objective after five epochs depends on the order of the rows: the tolerance is its variation between seeds.
 BETWEEN_SEEDS = 0.01
 
 

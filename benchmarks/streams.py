@@ -1,7 +1,7 @@
-"""Files larger than memory: least squares from Parquet and CSV against reading alone, and a day's file added, removed.
+"""Files larger than memory: least squares from Parquet and CSV compared with reading alone; adding and removing a file.
 
-Each workload writes its files to a temporary folder, which goes with them. Reading alone is the bar: a fit that reads
-at 70 % of the speed of pyarrow's default decoder stands at 1.43.
+Each workload writes its files to a temporary folder, which is removed afterwards. Reading alone is the baseline: a fit
+that reads at 70 % of the speed of pyarrow's default decoder has a ratio of 1.43.
 """
 
 import os
@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.workload import Contender, FitWorkload, Quality
 
-BLOCK_ROWS = 1 << 20  # also the rows of a group: what pyarrow writes by default
+BLOCK_ROWS = 1 << 20  # also the rows per row group, pyarrow's default
 DAYS = 10
 TARGET = "y"
 
@@ -36,10 +36,10 @@ def blocks(rows: int, columns: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 class Files:
-    """Rows in files of a temporary folder, and their mean products: what any answer can be checked with.
+    """Rows in files of a temporary folder, and their mean products, from which any result can be verified.
 
-    The processes that measure memory are children of the one that wrote the files: they find the folder in the
-    environment, and only who wrote it removes it.
+    The processes that measure memory are children of the one that wrote the files: they find the folder in an
+    environment variable, and only the parent removes it.
     """
 
     def __init__(self, name: str, rows: int, columns: int, write: Writer, *, products: bool = True) -> None:
@@ -55,7 +55,7 @@ class Files:
             os.environ[variable] = str(self.folder)
         self.products = np.load(self.folder / "products.npy")
         self.paths = sorted(str(path) for path in self.folder.iterdir() if path.name != "products.npy")
-        self.model: Any = None  # what was fitted before the clock starts
+        self.model: Any = None  # a model fitted before the timing
 
 
 def _remove(folder: Path, variable: str) -> None:
@@ -64,7 +64,7 @@ def _remove(folder: Path, variable: str) -> None:
 
 
 def _products(rows: int, columns: int) -> np.ndarray:
-    """Mean products of [X, y, 1], from one more pass over the blocks."""
+    """Mean products of [X, y, 1], from another pass over the blocks."""
     G = np.zeros((columns + 2, columns + 2))
     for X, y in blocks(rows, columns):
         Z = np.column_stack([X, y, np.ones(len(y))])
@@ -105,7 +105,7 @@ def _write_csv(folder: Path, rows: int, columns: int) -> None:
 def _write_days(folder: Path, rows: int, columns: int) -> None:
     from pyarrow import parquet
 
-    (block,) = blocks(rows, columns)  # they are few enough
+    (block,) = blocks(rows, columns)  # the files are small enough
     for number in range(DAYS):
         day = slice(number * rows // DAYS, (number + 1) * rows // DAYS)
         parquet.write_table(_table(*(part[day] for part in block)), folder / f"day{number}.parquet")
@@ -165,7 +165,7 @@ def _logistic(in_memory: bool) -> Callable[[], Callable[[Files], Any]]:
         def work(files: Files) -> Any:
             if not in_memory:
                 return LogisticRegression().fit(summula.scan(files.paths), TARGET)
-            if files.model is None:  # read once, before the clock counts
+            if files.model is None:  # read once, before the timing
                 from pyarrow import parquet
 
                 table = parquet.read_table(files.paths[0])
@@ -181,12 +181,12 @@ def _logistic(in_memory: bool) -> Callable[[], Callable[[Files], Any]]:
 
 
 def objective(files: Files, model: Any) -> float:
-    """The objective the fit says it reached; its certificate bounds how far from the best."""
+    """The objective of the certificate, which bounds its distance from the optimum."""
     return float(model.certificate_.primal)
 
 
 def decode(paths: Callable[[Files], list[str]], **options: Any) -> Callable[[], Callable[[Files], int]]:
-    """Reading alone: every batch of some files is decoded and dropped."""
+    """Read only: decode and discard every batch of some files."""
 
     def load() -> Callable[[Files], int]:
         from pyarrow.parquet import ParquetFile
@@ -206,7 +206,7 @@ def _read_csv() -> Callable[[Files], int]:
 
 
 def error(files: Files, result: Any) -> float:
-    """How far the slopes are from the answer; of a reader, which gives their number, the share of rows it missed."""
+    """The error of the slopes; for a reader, which returns the number of rows, the fraction of rows missed."""
     if isinstance(result, int):
         return max(0.0, 1 - result / files.rows)
     mean = files.products[-1, :-1]
@@ -216,12 +216,12 @@ def error(files: Files, result: Any) -> float:
 
 
 def error_of_days(files: Files, result: Any) -> float:
-    """The same; the reader has read the last day twice."""
+    """The same, where the reader has read the last file twice."""
     return 0.0 if isinstance(result, int) else error(files, result)
 
 
 def error_of_path(files: Files, result: Any) -> float:
-    """How far a path is from the optimality conditions of the lasso, as a share of its largest alpha."""
+    """The violation of the optimality conditions of the lasso along a path, relative to its largest alpha."""
     if isinstance(result, int):
         return error(files, result)
     alphas, coefs, _ = result

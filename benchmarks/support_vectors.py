@@ -1,4 +1,4 @@
-"""Support vector machines and kernels: the same problem, tolerance and cache, the same objective."""
+"""Support vector machines and kernels, with equal problem, tolerance and cache size."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +12,7 @@ from benchmarks.workload import Contender, FitWorkload, Quality
 
 
 def clusters(rows: int, columns: int) -> Rows:
-    """Several clusters per class, standardised, with five percent of the labels drawn anew."""
+    """Several clusters per class, standardised, with five percent of the labels redrawn."""
     rng = np.random.default_rng(0)
     centres = 1.5 * rng.standard_normal((8, columns))
     which = rng.integers(0, 8, rows)
@@ -29,7 +29,7 @@ def waves(rows: int, columns: int) -> Rows:
 
 
 def dual_objective(data: Rows, model: Any) -> float:
-    """1/2 beta'K beta - sum |beta| of a classifier of two classes; beta'K is f less the intercept."""
+    """1/2 beta'K beta - sum |beta| of a classifier of two classes; beta'K is f minus the intercept."""
     beta = np.asarray(model.dual_coef_)[0]
     scores = model.decision_function(data.X[model.support_]) - float(np.asarray(model.intercept_)[0])
     return float(0.5 * beta @ scores - np.abs(beta).sum())
@@ -50,12 +50,12 @@ def hinge(data: Rows, model: Any) -> float:
 
 
 def _training_error(data: Rows, model: Any) -> float:
-    """The share of rows that are told wrong."""
+    """The training error rate."""
     return float(1.0 - model.score(data.X, data.y))
 
 
 def residual(data: Rows, model: Any) -> float:
-    """How far predictions are from y - alpha c, which the equations of kernel ridge ask for."""
+    """The residual of the equations of kernel ridge: predictions minus (y - alpha c)."""
     some = slice(0, 500)
     wanted = data.y[some] - model.dual_coef_[some]
     return float(np.abs(model.predict(data.X[some]) - wanted).max())
@@ -65,14 +65,14 @@ LIBRARIES = {"summula.svm": "summula", "sklearn.svm": "scikit-learn", "sklearnex
 
 
 def _prediction(module: str, gamma: float) -> Contender:
-    """100,000 rows by a machine that was fitted before the clock starts."""
+    """Predict 100,000 rows by a machine fitted before the timing."""
 
     def load() -> Any:
         from importlib import import_module
 
         if module.startswith("sklearnex"):
             pin_intelex()
-        fitted: dict[tuple[int, ...], Any] = {}  # by the shape of the rows: memory is measured after small rows
+        fitted: dict[tuple[int, ...], Any] = {}  # keyed by shape: memory is measured after a run on small data
 
         def work(data: Rows) -> Any:
             if data.X.shape not in fitted:
@@ -85,7 +85,7 @@ def _prediction(module: str, gamma: float) -> Contender:
 
 
 def _margin_error(data: Rows, scores: Any) -> float:
-    """The share of rows on the wrong side."""
+    """The fraction of rows on the wrong side."""
     return float(((scores > 0) != (data.y == 1)).mean())
 
 
@@ -113,15 +113,15 @@ def _linear_svc(
     quick_shape: tuple[int, int],
     make_data: Callable[[int, int], Any],
     rounds: int,
-    theirs: dict[str, Any] | None = None,
+    other: dict[str, Any] | None = None,
     **settings: Any,
 ) -> FitWorkload:
-    """A fit of LinearSVC; scikit-learn also gets the settings `theirs`."""
+    """A fit of LinearSVC; scikit-learn also receives the settings `other`."""
     is_hinge = settings.get("loss") == "hinge"
     quality = Quality(hinge, "objective", 1e-3) if is_hinge else Quality(squared_hinge, "objective", 1e-4)
     contenders = (
         _of("summula", "summula.svm", "LinearSVC", **settings),
-        _of("scikit-learn", "sklearn.svm", "LinearSVC", **settings, **(theirs or {})),
+        _of("scikit-learn", "sklearn.svm", "LinearSVC", **settings, **(other or {})),
     )
     return FitWorkload(name, f"LinearSVC, {title}", shape, quick_shape, make_data, contenders, quality, rounds)
 

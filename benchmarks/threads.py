@@ -21,7 +21,7 @@ def pin_threads() -> None:
 
 
 def pin_intelex() -> None:
-    """Tell oneDAL, which reads none of those variables, the number of threads."""
+    """Set the number of threads of oneDAL, which ignores these variables."""
     import daal4py
 
     daal4py.daalinit(nthreads=THREADS)

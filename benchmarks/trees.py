@@ -1,4 +1,4 @@
-"""Decision trees with exact thresholds, and boosting of such trees, judged by rows held out."""
+"""Decision trees with exact thresholds, and boosting of such trees, evaluated on held-out rows."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -13,12 +13,12 @@ Shape = tuple[int, int]
 
 LEAF = 20
 STAGES = 100
-FEW_ROUNDS = 2  # of models in stages, for which scikit-learn needs half a minute
+FEW_ROUNDS = 2  # rounds of boosting, for which scikit-learn needs half a minute
 TEST_ROWS = 20_000
 
 
 class Rows(NamedTuple):
-    """Rows to learn from, and rows to be judged by."""
+    """Training rows and test rows."""
 
     X: np.ndarray
     y: np.ndarray
@@ -38,7 +38,7 @@ def numbers(rows: int, columns: int) -> Rows:
 
 
 def two_classes(rows: int, columns: int) -> Rows:
-    """Whether that number is positive."""
+    """Whether that target is positive."""
     X, y, X_test, y_test = numbers(rows, columns)
     return Rows(X, y > 0, X_test, y_test > 0)
 
@@ -56,12 +56,12 @@ def _fit(module: str, kind: str) -> Callable[[], Callable[[Rows], Any]]:
 
 
 def minus_area(data: Rows, model: Any) -> float:
-    """Minus the area under the ROC curve, of rows held out."""
+    """The negative area under the ROC curve of the test rows."""
     return -float(roc_auc_score(data.y_test, model.predict_proba(data.X_test)[:, 1]))
 
 
 def squared_error(data: Rows, model: Any) -> float:
-    """The mean squared error of rows held out."""
+    """The mean squared error over the test rows."""
     return float(mean_squared_error(data.y_test, model.predict(data.X_test)))
 
 

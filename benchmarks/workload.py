@@ -1,4 +1,4 @@
-"""What is measured: contenders that do the same work on the same data."""
+"""Workloads: contenders that do the same work on the same data."""
 
 import gc
 import math
@@ -17,15 +17,15 @@ SETTLING = 0.25
 
 @dataclass(frozen=True)
 class Contender:
-    """One library's way of doing a piece of work.
+    """A library with its settings.
 
     Parameters
     ----------
     name : str
-        The library, and its setting where several are tried.
+        The library, and its settings if several are compared.
     load : callable
-        Imports the library and returns the function to be timed, `work(data) -> result`. Imports stay inside,
-        so that a process measuring one contender loads no other.
+        Imports the library and returns the function to be timed, `work(data) -> result`. Imports are inside,
+        so that a process that measures one contender loads no other.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Quality:
-    """How good a result is; smaller is better.
+    """Quality of a result; smaller is better.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ class Quality:
         `of(data, result) -> float`.
     kind : {"objective", "error"}
         An objective is compared with the best one reached: its shortfall is (value - best) / |best|.
-        An error is compared with zero: it is its own shortfall.
+        An error is compared with zero: the shortfall is the error itself.
     tolerance : float
-        The largest shortfall that still counts as an equal answer.
+        Largest shortfall of a result that counts as equal.
     """
 
     of: Callable[[Any, Any], float]
@@ -59,7 +59,7 @@ class Quality:
 
 
 class Session(Protocol):
-    """A workload made ready: the data exist and every contender has run once."""
+    """A prepared workload: the data exist, and every contender has run once."""
 
     def contenders(self) -> list[str]: ...
     def seconds(self, contender: str) -> float: ...
@@ -68,7 +68,7 @@ class Session(Protocol):
 
 
 class Workload(Protocol):
-    """A row of the table; the first of its contenders is ours."""
+    """A row of the table; the first of its contenders is Summula."""
 
     @property
     def name(self) -> str: ...
@@ -87,19 +87,19 @@ class FitWorkload:
     Parameters
     ----------
     name, title : str
-        For the command line, and for the table.
+        Name on the command line, and in the table.
     shape, quick_shape : (int, int)
-        Rows and columns; the second only tries the machinery out.
+        Rows and columns; `quick_shape` is for testing the benchmarks.
     make_data : callable
-        `make_data(rows, columns) -> data`; the same data at every call. With several draws
+        `make_data(rows, columns) -> data`, which returns the same data in every call. With several draws
         `make_data(rows, columns, draw)`.
     contenders : tuple of Contender
-        Ours first.
+        Summula first.
     quality : Quality
     rounds : int
-        How often each contender runs: fewer times where one is slow.
+        Number of rounds; fewer if a contender is slow.
     draws : int
-        Over how many tables, drawn alike, the quality is averaged where chance decides; the first is the one timed.
+        Number of tables from the same distribution over which the quality is averaged; the first one is timed.
     """
 
     name: str
@@ -141,8 +141,8 @@ class FitSession:
         self._work: dict[str, Callable[[Any], Any]] = {}
         self._calls: dict[str, int] = {}
         self._quality: dict[str, float] = {}
-        ours, *peers = workload.contenders
-        self._warm_up(ours)
+        own, *peers = workload.contenders
+        self._warm_up(own)
         for peer in peers:
             try:
                 self._warm_up(peer)

@@ -305,7 +305,7 @@ def test_comparing_two_models(classifier: LogisticRegression) -> None:
     assert same.estimate == 0
     assert same.better is None
     assert same.p_value == 1.0
-    assert "the rows do not decide" in str(same)
+    assert "the rows are inconclusive" in str(same)
 
 
 def test_pairs_cancel(classifier: LogisticRegression) -> None:

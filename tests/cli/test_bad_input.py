@@ -74,7 +74,7 @@ def test_options_that_do_not_fit(tmp_path: Path) -> None:
     assert "There is no candidate 'oracle'" in trained_on(table, tmp_path, "y", "--models", "oracle")
     assert "and no numbers: leave out the task" in trained_on(table, tmp_path, "y", "--task", "regression")
     assert "delta" in trained_on(table, tmp_path, "y", "--delta", "2", "--models", "baseline")
-    assert "Costs are for classes, and the target holds numbers" in trained_on(table, tmp_path, "x", "--costs", "c.csv")
+    assert "Costs apply to classes, and the target is numeric" in trained_on(table, tmp_path, "x", "--costs", "c.csv")
     assert RUNNER.invoke(app, ["train", "t.csv"]).exit_code == 2
     assert RUNNER.invoke(app, ["train", "t.csv", "-t", "y", "--task", "poetry"]).exit_code == 2
     misspelt = RUNNER.invoke(app, ["train", "t.csv", "-t", "y", "--metric", "rmsee"])

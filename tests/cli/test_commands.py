@@ -46,7 +46,7 @@ def test_probabilities_have_a_column_for_each_class(species: Trained, tmp_path: 
 
 
 def test_numbers_have_no_probabilities(mass: Trained, tmp_path: Path) -> None:
-    assert "--proba is for classes" in failure(
+    assert "--proba applies to classes" in failure(
         3, "predict", mass.folder, mass.fresh, "-o", tmp_path / "p.csv", "--proba"
     )
 
@@ -148,7 +148,7 @@ def test_nothing_is_overwritten_unasked(species: Trained, tmp_path: Path) -> Non
 def test_a_target_of_another_kind_is_refused(species: Trained, tmp_path: Path) -> None:
     fresh = csv.read_csv(species.fresh).set_column(0, "species", pa.array([1.5] * 172))
     said = failure(3, "certify", species.folder, write(fresh, tmp_path / "t.csv"))
-    assert "The target 'species' holds numbers here, but not in training" in said
+    assert "The target 'species' is numeric here, but was not in training" in said
 
 
 def test_inspect_tells_kinds_and_leaks(tmp_path: Path) -> None:

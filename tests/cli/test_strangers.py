@@ -76,7 +76,7 @@ def test_an_error_shows_the_beginning_of_a_long_cell(tmp_path: Path) -> None:
 def test_an_empty_list_of_models(species: Trained, tmp_path: Path) -> None:
     out = tmp_path / "out"
     said = failure(3, "train", species.table, "-t", "species", "-o", out, "--models", ",")
-    assert said == "The list of models is empty; name at least one, or leave it out for all."
+    assert said == "The list of models is empty; pass at least one, or omit it for all."
     assert not out.exists()
 
 

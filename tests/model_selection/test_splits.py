@@ -53,7 +53,7 @@ def test_the_test_rows_are_for_one_use():
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"test": 0.0}, "test must be a share"), ({"test": 0.6, "validation": 0.4}, "leave no rows"),
+    [({"test": 0.0}, "test must be a fraction"), ({"test": 0.6, "validation": 0.4}, "leave no rows"),
      ({"groups": [1, 2]}, "one group for each"), ({"groups": [1] * 569, "ordered": True}, "not both")],
 )  # fmt: skip
 def test_bad_options(options, words):

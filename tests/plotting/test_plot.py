@@ -150,7 +150,7 @@ def test_curves_of_several_models():
         (
             lambda: summula.plot(LogisticRegression().fit(X, y), X, y, kind="surface"),
             ParameterError,
-            "one of a regression, but LogisticRegression has classes",
+            "for regression, but LogisticRegression has classes",
         ),
         (lambda: summula.plot(42), ParameterError, "int has no picture"),
     ],

@@ -47,7 +47,7 @@ SAMPLE_SIZE = 65_536  # maximum number of training row hashes stored by a model:
 Hashes = NDArray[np.uint64]
 
 _ROWS = 1 << 16
-_MANY = 100  # keys of a dictionary that is hardly the state of an object
+_MANY = 100  # number of keys above which a dictionary is unlikely to be the state of an object
 _MISSING = frozenset(("None", "nan", "NaT", "<NA>"))  # missing values as text
 _NAN = int(np.float64("nan").view(np.uint64))
 _NEW_OBJECT = copyreg.__newobj__  # type: ignore[attr-defined]  # a pickled part of every plain object
@@ -117,7 +117,7 @@ def _feed_callable(sha: Any, value: Any, inside: tuple[int, ...]) -> None:
 
 
 class _Recorder:
-    """Takes what would be added to a hash."""
+    """Records what would be added to a hash."""
 
     def __init__(self) -> None:
         self.taken = b""
@@ -231,7 +231,7 @@ def _columns(X: Any) -> list[Any]:
 
 
 def _of_wide_rows(columns: list[Any]) -> Hashes:
-    """The sums of (1) over the columns of rows that are fewer than these, numbers and texts each at once."""
+    """Return the sums of (1) over columns, for fewer rows than columns, with numbers and texts each at once."""
     bits = np.empty((len(columns[0]), len(columns)), np.uint64)
     doubles = [j for j, one in enumerate(columns) if isinstance(one, np.ndarray) and one.dtype == np.float64]
     texts = [j for j, one in enumerate(columns) if not isinstance(one, np.ndarray)]

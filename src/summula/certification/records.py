@@ -198,7 +198,7 @@ class RiskCertificate:
     def to_json(self) -> str:
         """Return the certificate as canonical JSON; equal certificates have equal texts.
 
-        The `assumptions` are part of it unless rows are independent draws, which is assumed where it says nothing.
+        It includes the `assumptions` unless rows are independent draws, which is the default assumption.
         """
         tree: dict[str, Any] = {"format": FORMAT, "kind": "risk certificate", **_plain(self)}
         return canonical(tree | {"digest": _digest(tree)})
@@ -262,7 +262,7 @@ class Comparison:
     p_value : float or None
         p-value of the hypothesis of equal error rates, by McNemar's exact test; None if losses are not 0 and 1.
     better : {"first", "second"} or None
-        The better model, with confidence 1 - delta; None if the rows do not decide.
+        The better model, with confidence 1 - delta; None if the rows are inconclusive.
     n, delta, method, loss, range, models, model_hashes, data_hash
         As in `RiskCertificate`.
     """
@@ -287,7 +287,7 @@ class Comparison:
 
     def __str__(self) -> str:
         low, high = rounded(self.lower, self.upper)
-        verdict = {"first": "the first is better", "second": "the second is better", None: "the rows do not decide"}
+        verdict = {"first": "the first is better", "second": "the second is better", None: "the rows are inconclusive"}
         test = "" if self.p_value is None else f"; McNemar p = {self.p_value:.3g}"
         return (
             f"risk of {self.models[0]} minus risk of {self.models[1]}: {self.estimate:.6g}, at least {low}, at most "

@@ -80,7 +80,7 @@ def np_threshold(model: Any, X: Any, y: Any = None, *, alpha: float = 0.05, delt
     X : {array-like, frame, sparse matrix, scan, Dask collection}
         Held-out rows.
     y : array-like of shape (n_samples,), or name of a column of X, optional
-        Their true classes: rows of the first class, `model.classes_[0]`, are used. Without it, all rows have to be of
+        Their true classes: rows of the first class, `model.classes_[0]`, are used. Without it, all rows must be of
         that class.
     alpha : float
         Largest acceptable error rate of the first class.
@@ -137,7 +137,7 @@ def np_threshold(model: Any, X: Any, y: Any = None, *, alpha: float = 0.05, delt
 
 
 def _first_scores(model: Any, score: str, X: Any, y: Any) -> NDArray[np.float64]:
-    """The scores of the rows of the first class: of those that y says are, or of all."""
+    """Return the scores of the rows of the first class according to y, or of all rows."""
     if (X.shape[0] if hasattr(X, "shape") else len(X)) == 0:
         return np.empty(0)
     scores = _scores(model, score, X)

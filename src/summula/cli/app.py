@@ -1,4 +1,4 @@
-"""The commands and their options; the work is in the other files of this folder, imported when a command runs."""
+"""The commands and their options; they are implemented in other files of this folder, imported when a command runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ app = typer.Typer(
     help="Train a model on a table and certify its error on held-out rows.",
     epilog=_CODES,
     no_args_is_help=True,
-    rich_markup_mode=None,  # help in plain text, in a third of the time
+    rich_markup_mode=None,  # help in plain text, which takes a third of the time
     pretty_exceptions_enable=False,
 )
 
@@ -62,7 +62,7 @@ class ClassWeight(StrEnum):
 
 
 def _known_name(kind: str, given: str | None) -> str | None:
-    """A metric or task as given, if it is one by any of its names."""
+    """Return a metric or task unchanged, if it is a known name."""
     if given is None:
         return None
     with uncollected():
@@ -85,7 +85,7 @@ def _task(given: str | None) -> str | None:
 
 
 def _run(work: Callable[[Console], None], as_json: bool, quiet: bool, debug: bool) -> None:
-    """Do the work of a command; an error is one sentence and an exit code."""
+    """Run a command; errors become one sentence and an exit code."""
     console = Console(as_json=as_json, quiet=quiet)
     console.report_compilation()
     try:
@@ -98,14 +98,14 @@ def _run(work: Callable[[Console], None], as_json: bool, quiet: bool, debug: boo
 
 
 def _command() -> str:
-    """The command line, for the report; passwords of databases are not shown."""
+    """Return the command line for the report, without passwords of databases."""
     from summula.core.data.readers.databases import without_password
 
     return " ".join(["summula", *map(without_password, sys.argv[1:])])
 
 
 def _names(text: str) -> list[str]:
-    """Names separated by commas, each once."""
+    """Return the distinct names of a comma-separated list."""
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
@@ -116,7 +116,7 @@ def train(
     out: Annotated[str, typer.Option("--out", "-o", help="Output folder.")] = "summula-out",
     time: Annotated[float, typer.Option(min=1.0, help="Time limit in seconds.")] = 60.0,
     models: Annotated[
-        str | None, typer.Option(help="Candidate models, separated by commas; by default all that suit the target.")
+        str | None, typer.Option(help="Candidate models, separated by commas; by default all that apply to the target.")
     ] = None,
     metric: Annotated[
         str | None,
@@ -125,7 +125,7 @@ def train(
             callback=_metric,
             help="Metric to compare by. Classes: accuracy (default), balanced_accuracy, f1, auc, average_precision, "
             "log_loss, expected_cost (default with --costs). Numbers: absolute (default), squared, poisson. Names "
-            "such as rmse, mae or roc_auc are understood.",
+            "such as rmse, mae or roc_auc are accepted.",
         ),
     ] = None,
     costs: Annotated[
@@ -139,7 +139,7 @@ def train(
         typer.Option(
             metavar="classes|numbers",
             callback=_task,
-            help="What the target holds, if not as detected: classes (classification) or numbers (regression).",
+            help="Type of the target, if not as detected: classes (classification) or numbers (regression).",
         ),
     ] = None,
     holdout: Annotated[float, typer.Option(min=0.01, max=0.9, help="Fraction of the rows held out.")] = 0.2,
@@ -165,7 +165,7 @@ def train(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Compare models on a table, and certify the best on rows set aside first.
+    """Compare models on a table, and certify the best on held-out rows.
 
     Writes model.summula, report.html, leaderboard.csv and certificate.json.
     """
@@ -211,7 +211,10 @@ def predict(
     proba: Annotated[bool, typer.Option("--proba", help="Also write the probability of each class.")] = False,
     keep: Annotated[str | None, typer.Option(help="Columns to copy to the file, separated by commas.")] = None,
     raw_text: Annotated[
-        bool, typer.Option("--raw-text", help="Write text to CSV unchanged, even if a spreadsheet may run it.")
+        bool,
+        typer.Option(
+            "--raw-text", help="Write text to CSV unchanged, even if a spreadsheet would interpret it as a formula."
+        ),
     ] = False,
     force: Force = False,
     encoding: Encoding = None,
@@ -264,7 +267,7 @@ def certify(
 def inspect(
     table: TableArgument,
     target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Target column, to check the others for leakage.")
+        str | None, typer.Option("--target", "-t", help="Target column, to check the other columns for leakage.")
     ] = None,
     encoding: Encoding = None,
     header: Header = None,
@@ -289,7 +292,7 @@ def cluster(
     table: TableArgument,
     k: Annotated[int | None, typer.Option("--k", "-k", min=1, help="Number of clusters.")] = None,
     select: Annotated[
-        bool, typer.Option("--select", help="Try 2 to 10 clusters, and keep the number with the best silhouette.")
+        bool, typer.Option("--select", help="Try 2 to 10 clusters, and select the number with the best silhouette.")
     ] = False,
     out: Annotated[str, typer.Option("--out", "-o", help="File for the labels, .parquet or .csv.")] = "clusters.csv",
     report: Annotated[
@@ -305,7 +308,7 @@ def cluster(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Group the rows of a table by k-means.
+    """Cluster the rows of a table by k-means.
 
     Columns are encoded as numbers and scaled to variance 1 first. Writes the label of each row, and a report.
     """
@@ -335,7 +338,7 @@ def plan(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Compute how many rows to label so that an error can be certified."""
+    """Compute the number of rows to label for a certificate."""
 
     def work(console: Console) -> None:
         from summula.cli.planning import plan_rows
@@ -367,7 +370,7 @@ def warmup(
 
 @app.command()
 def doctor(as_json: Json = False, quiet: Quiet = False, debug: Debug = False) -> None:
-    """Say what is installed and how it computes."""
+    """Print the installed versions, threads, BLAS and caches."""
 
     def work(console: Console) -> None:
         from summula.cli.doctor import doctor

@@ -1,4 +1,4 @@
-"""`summula cluster`: the rows of a table in groups, by k-means on its encoded columns."""
+"""`summula cluster`: k-means on the encoded columns of a table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["ClusterRequest", "cluster_file"]
 
 Array = NDArray[Any]
 
-_UNITS = "Numbers are in standard deviations about their mean; indicators are shares of the rows of a cluster."
+_UNITS = "Numbers are in standard deviations about their mean; indicators are fractions of the rows of a cluster."
 _STARTS = 5
 _SHOWN = 20  # columns of the table of centres
 
@@ -48,7 +48,7 @@ class ClusterRequest(NamedTuple):
 
 
 class Clustered(NamedTuple):
-    """Rows as they were clustered, and the model."""
+    """Encoded rows, and the model."""
 
     X: Array
     names: list[str]
@@ -57,7 +57,7 @@ class Clustered(NamedTuple):
 
 
 def cluster_file(request: ClusterRequest, console: Console) -> None:
-    """Cluster a table, write labels and report, and say what was found."""
+    """Cluster a table, write labels and report, and print a summary."""
     if (request.k is None) == (not request.select):
         raise ParameterError("Pass either the number of clusters (--k 5) or --select, which chooses it.")
     table = open_table(request.tables, console.remark, request.reading)
@@ -92,7 +92,7 @@ def cluster_file(request: ClusterRequest, console: Console) -> None:
 
 
 def _checked_report(request: ClusterRequest, inputs: list[str]) -> str:
-    """The name of the report; raises where it or the labels would overwrite something, or each other."""
+    """Return the name of the report; raise if it or the labels would overwrite another file, or each other."""
     report = os.path.splitext(request.out)[0] + ".html" if request.report is None else request.report
     if os.path.realpath(report) == os.path.realpath(request.out):
         raise OutputError(f"The labels and the report are both to be written to {report}; pass different names.")
@@ -162,7 +162,7 @@ def _content(request: ClusterRequest, found: Clustered) -> Content:
         )
         sections[0][1].append(drawn)
     if hasattr(model, "selection_"):
-        sections.append(("How many clusters", _selection(model)))
+        sections.append(("Number of clusters", _selection(model)))
     return Content(
         title=f"{name}: {model.n_clusters} clusters",
         verdict=_sentence(found),
@@ -188,5 +188,5 @@ def _selection(model: KMeans) -> list[Figure | Table]:
             "Silhouette",
             lines([Line("silhouette", k, silhouette)], Scale("clusters"), Scale("mean silhouette"), dots=True),
         ),
-        Table("", ["clusters", "inertia", "silhouette"], rows, "The silhouette is the mean of a sample of rows."),
+        Table("", ["clusters", "inertia", "silhouette"], rows, "The silhouette is the mean over a sample of rows."),
     ]

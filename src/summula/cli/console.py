@@ -1,7 +1,7 @@
 """Output of commands: results on standard output, progress and remarks on standard error.
 
-With `--json` the output is one JSON document; with `--quiet` there are no remarks and no tables. Colours and moving
-progress come only where a terminal shows them.
+With `--json` the output is one JSON document; with `--quiet` there are no remarks and no tables. Colours and a progress
+bar are shown only on terminals.
 
 Column names, labels, cells and file names come from untrusted sources: control characters in them (escape sequences,
 line breaks, bidirectional overrides, invisible characters) could recolour, erase or forge what a terminal shows. All
@@ -42,7 +42,7 @@ class Console:
         logger.handlers[:] = [_Remarks(self)]
 
     def error(self, sentence: str) -> None:
-        """Say why the command failed."""
+        """Print an error message."""
         _write_line(sys.stderr, f"Error: {sentence}")
 
     def result(self, text: str) -> None:
@@ -51,13 +51,13 @@ class Console:
             _write_line(sys.stdout, text)
 
     def document(self, content: Mapping[str, Any]) -> None:
-        """Print the result as JSON, with --json; invisible characters become JSON escapes."""
+        """Print the result as JSON, if --json is given; invisible characters become JSON escapes."""
         if self.as_json:
             text = json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False)
             sys.stdout.write(with_escapes(text, lambda character: json.dumps(character)[1:-1], lines=True) + "\n")
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """A small table; numbers stand on the right."""
+        """Print a small table with right-aligned numbers."""
         if self.as_json or self.quiet:
             return
         from rich import box
@@ -70,13 +70,13 @@ class Console:
             drawn.add_column(printable(name), justify="right" if numbers else "left", overflow="fold")
         for row in rows:
             drawn.add_row(*(printable(shown(value)) for value in row))
-        # (A pipe has no width; lines are not to be broken there.)
+        # (A pipe has no width: lines are not wrapped.)
         wide = {} if sys.stdout.isatty() else {"width": 160}
         Rich(file=sys.stdout, highlight=False, markup=False, emoji=False, **wide).print(drawn)  # type: ignore[arg-type]
 
     @contextmanager
     def progress(self, total: int) -> Iterator[Callable[[int, str, int], None]]:
-        """A function to call with the fold and the model under way, and how many steps are done.
+        """Yield a function of the current fold and model, and the number of completed steps.
 
         It moves on a terminal; elsewhere there is a line for each model in the first fold, and for each further fold.
         """
@@ -103,7 +103,7 @@ class Console:
 
 
 class _Remarks(logging.Handler):
-    """Says what is logged in passing."""
+    """Prints log messages."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ def _write_line(stream: TextIO, text: str) -> None:
 
 
 def shown(value: Any) -> str:
-    """A cell of a table as text."""
+    """Format a table cell."""
     if value is None:
         return ""
     if isinstance(value, float):
@@ -128,7 +128,7 @@ def shown(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON knows it; what is not finite becomes null."""
+    """Convert a value to JSON types; non-finite numbers become null."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

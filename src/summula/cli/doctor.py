@@ -1,4 +1,4 @@
-"""`summula doctor`: versions, threads, BLAS, caches; what to look at first when something is slow or odd."""
+"""`summula doctor`: versions, threads, BLAS and caches, for diagnosing problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program `summula`: names what to install where the packages of the command line are missing."""
+"""The program `summula`; if packages of the command line are missing, it prints what to install."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def main() -> None:
         from summula.cli.app import main as run
 
         run()
-    except KeyboardInterrupt:  # while packages are imported, before a command has begun
+    except KeyboardInterrupt:  # during imports, before a command starts
         sys.stderr.write("Error: Stopped by Ctrl-C before anything was finished; nothing was written.\n")
         sys.exit(130)

@@ -39,7 +39,7 @@ class CommandError(Exception):
 
 
 def code_of(error: BaseException) -> int:
-    """The exit code of an error."""
+    """Return the exit code of an error."""
     from summula.core.errors import DataError, ModelFileError, ParameterError, TimeLimitError
 
     if isinstance(error, CommandError):
@@ -56,7 +56,7 @@ def code_of(error: BaseException) -> int:
 
 
 def sentence_of(error: BaseException) -> str:
-    """One sentence about an error, with a cure."""
+    """Return one sentence about an error, with a remedy."""
     from summula.core.errors import OutputError
 
     code = code_of(error)

@@ -1,4 +1,4 @@
-"""`summula inspect`: what the columns of a table are, how they are spread, and which of them leak the target."""
+"""`summula inspect`: types and distributions of the columns of a table, and target leakage."""
 
 from __future__ import annotations
 

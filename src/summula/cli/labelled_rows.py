@@ -1,7 +1,7 @@
 """Labelled rows of a table, on which a model is evaluated: read once, in order, a few blocks at a time.
 
-Columns come as `table_encoder_blocks` makes them, whatever the file holds, so that the hash of a row is the one it had
-in training.
+Columns are converted by `table_encoder_blocks`, whatever the format of the file, so that the hash of a row equals the
+one in training.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`summula predict` and `summula certify`: what is done with a saved model."""
+"""`summula predict` and `summula certify`, which use a saved model."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ __all__ = [
 Array = NDArray[Any]
 
 _TABLES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".jsonl", ".arrow", ".feather")
-_SHOWN = 8  # columns that differ from the training data and are named
+_SHOWN = 8  # maximum number of columns named that differ from the training data
 
 
 @uncollected()
 def load_model(path: str) -> TableModel:
-    """The model of a table in a file; raises an error for any other."""
+    """Load the table model in a file; raise an error for any other."""
     if os.path.isdir(path):
         path = _model_file(path)
     elif path.lower().endswith(_TABLES) and os.path.exists(path):
@@ -68,13 +68,13 @@ def load_model(path: str) -> TableModel:
 
 
 def _model_file(path: str) -> str:
-    """The model in a folder; the path itself where there is none."""
+    """Return the path of the model in a folder, else the path itself."""
     inside = os.path.join(path, "model.summula")
     return inside if os.path.exists(committed_path(inside)) else path
 
 
 def _used_columns(model: TableModel, table: Scan) -> list[str]:
-    """The columns a model looks at; raises an error if one is missing."""
+    """Return the columns used by a model; raise an error if one is missing."""
     wanted = [str(name) for name in model.feature_names_in_]
     lacking = [name for name in wanted if name not in table.columns]
     if lacking:
@@ -85,7 +85,7 @@ def _used_columns(model: TableModel, table: Scan) -> list[str]:
 
 
 def check_output(out: str, inputs: Sequence[str], force: bool, option: str = "--out") -> None:
-    """Raise when writing would overwrite an input, or an existing file without --force."""
+    """Raise if writing would overwrite an input, or an existing file without --force."""
     check_folder(out)
     if not os.path.exists(out):
         return
@@ -97,14 +97,14 @@ def check_output(out: str, inputs: Sequence[str], force: bool, option: str = "--
 
 
 def check_no_input(out: str, inputs: Sequence[str], cure: str) -> None:
-    """Raise when a file to write is one of the inputs; they are not overwritten even with --force."""
+    """Raise if an output file is one of the inputs, which are not overwritten even with --force."""
     for path in inputs:
         if os.path.exists(out) and os.path.exists(path) and os.path.samefile(path, out):
             raise OutputError(f"{out} is an input of this command and would be overwritten; {cure}.")
 
 
 def files_of(table: Scan) -> list[str]:
-    """The files that the rows of a table come from."""
+    """Return the files of a table."""
     found = [getattr(one, "rewritten_from", None) or getattr(one, "path", None) for one in table.tables]
     return [os.fspath(path) for path in found if path is not None]
 
@@ -123,7 +123,7 @@ class PredictRequest(NamedTuple):
 
 
 def predict_file(request: PredictRequest, console: Console) -> None:
-    """Predict every row of a table, batch by batch, to a file that appears when it is whole."""
+    """Predict every row of a table, batch by batch, to a file that appears when it is complete."""
     model, table = load_model(request.model), open_table(request.tables, console.remark, request.reading)
     out, proba = request.out, request.proba
     check_output(out, [_model_file(request.model), *files_of(table)], request.force)
@@ -135,7 +135,7 @@ def predict_file(request: PredictRequest, console: Console) -> None:
     if extra:
         console.remark(f"Columns ignored because the model was not trained on them: {', '.join(map(repr, extra[:8]))}.")
     if proba and not hasattr(model, "predict_proba"):
-        raise ParameterError(f"--proba is for classes, and {model.target!r} holds numbers: leave it out.")
+        raise ParameterError(f"--proba applies to classes, and {model.target!r} is numeric: omit it.")
     drift = Drift(model.encoder.columns_)
     with located_in(table):
         rows = model.predict_to(table, out, proba=proba, keep=request.keep, raw_text=request.raw_text, drift=drift)
@@ -153,7 +153,7 @@ def predict_file(request: PredictRequest, console: Console) -> None:
 
 
 def _with_numbers(table: Scan, target: str, console: Console) -> Scan:
-    """The rows with their target as numbers, where it is text that spells some, as in training."""
+    """Return the rows with a text target that represents numbers converted, as in training."""
     import pyarrow as pa
 
     values, known = target_values(read_table(table, [target])[target])
@@ -169,7 +169,7 @@ def _with_numbers(table: Scan, target: str, console: Console) -> Scan:
 def certify_file(
     model_path: str, paths: list[str], reading: Reading, delta: float, out: str | None, console: Console, *, force: bool
 ) -> None:
-    """Bound the true risk of a saved model from rows it has not seen, block by block; a few bytes per row are kept."""
+    """Bound the true risk of a saved model from new rows, block by block, storing a few bytes per row."""
     check_delta(delta)
     model, table = load_model(model_path), open_table(paths, console.remark, reading)
     if out is not None:

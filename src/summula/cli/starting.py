@@ -1,4 +1,4 @@
-"""Start-up of commands: most of the time of a short one is imports."""
+"""Start-up of commands: imports take most of the time of a short one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["rarely_collected", "uncollected"]
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """No search for garbage in a with-block of imports: they make none, and looking for it takes an eighth of a start.
+    """Disable garbage collection in a with-block of imports, which create no garbage; it takes an eighth of a start.
 
-    To be used as a decorator as well.
+    It can also be used as a decorator.
     """
     running = gc.isenabled()
     gc.disable()
@@ -26,7 +26,7 @@ def uncollected() -> Iterator[None]:
 
 @contextmanager
 def rarely_collected() -> Iterator[None]:
-    """Search for garbage rarely in a with-block: tables of many columns make many objects, nearly all of which stay."""
+    """Collect garbage rarely in a with-block: tables with many columns create many objects, but little garbage."""
     before = gc.get_threshold()
     gc.set_threshold(50_000, 20, 50)
     try:

@@ -1,4 +1,4 @@
-"""`summula train`: the options of the command line as a request, and what came out as files, tables and sentences."""
+"""`summula train`: options of the command line as a request, and the results as files, tables and messages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def train_table(paths: list[str], reading: Reading, request: Request, out: str, 
 
 @contextmanager
 def _folder(path: str) -> Iterator[str]:
-    """A folder to write to; folders that were made for it and are still empty after an error are removed."""
+    """Yield a folder to write to; folders created for it that are still empty after an error are removed."""
     made, above = [], os.path.abspath(path)
     while not os.path.lexists(above):
         made.append(above)
@@ -54,7 +54,7 @@ def _folder(path: str) -> Iterator[str]:
 
 
 def _check_worth_keeping(result: TrainingResult, folder: str) -> None:
-    """Raise when an interrupted run has nothing but the baseline, and would replace the results of an earlier one."""
+    """Raise if an interrupted run has only the baseline, and would replace the results of an earlier run."""
     earlier = os.path.exists(committed_path(os.path.join(folder, "model.summula")))
     if result.interrupted and earlier and result._board.best.name == "baseline":
         raise CommandError(

@@ -1,4 +1,4 @@
-"""Imports scikit-learn in half the time: without `scipy.stats` and pandas, which it loads for a few functions.
+"""Import scikit-learn in half the time: without `scipy.stats` and pandas, which it needs for a few functions only.
 
 `sklearn.utils.fixes` imports both when scikit-learn itself is imported: about 1.2 of 2 seconds of every new process.
 While that one module is executed, the two names stand for modules that are imported when an attribute of them is first

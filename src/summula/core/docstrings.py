@@ -1,4 +1,4 @@
-"""Docstrings of sister classes and functions: what a base class documents is documented once.
+"""Docstrings of related classes and functions: parameters and attributes documented by a base class are inherited.
 
 A class docstring needs only the parameters and attributes that differ from those of its bases:
 
@@ -23,7 +23,7 @@ __all__ = ["inherit_docs", "with_defaults"]
 Documented = TypeVar("Documented", bound=Callable[..., Any])
 P = ParamSpec("P")
 
-# What `fit` documents where the class does not.
+# Documentation of `fit` for classes without their own.
 _FIT = """
 Parameters
 ----------
@@ -47,7 +47,7 @@ def inherit_docs(*sources: Any) -> Callable[[Documented], Documented]:
     Parameters
     ----------
     *sources : class, function or str
-        Where to look for parameters that neither the docstring nor a base class documents.
+        Further sources of parameters, which neither the docstring nor a base class documents.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def _fit_docs(method: Callable[..., Any]) -> str:
 
 
 def _complete(documented: Any, bases: Iterable[Any], others: Iterable[Any] = ()) -> None:
-    """Insert the parameters that a docstring lacks, in the order of the signature, and the attributes of the bases."""
+    """Insert missing parameters into a docstring, in the order of the signature, and the attributes of the bases."""
     if documented.__doc__ is None:
         return
     sections = _sections(documented.__doc__)
@@ -117,7 +117,7 @@ def _sections(docstring: str) -> dict[str, str]:
 
 
 def _entries(section: str) -> dict[str, str]:
-    """Return the entries of a section by name; those of several names ("a, b : float") by each."""
+    """Return the entries of a section by name; those with several names ("a, b : float") by each."""
     entries = [entry.rstrip("\n") for entry in _ENTRY.split(section) if entry.strip()]
     return {name.strip("* "): entry for entry in entries for name in entry.partition(" :")[0].split("\n")[0].split(",")}
 

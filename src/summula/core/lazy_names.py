@@ -1,4 +1,4 @@
-"""Names of a package that are loaded on first use (PEP 562), so that importing one does not import all."""
+"""Lazy names of a package, loaded on first use (PEP 562), so that importing one does not import all."""
 
 from __future__ import annotations
 

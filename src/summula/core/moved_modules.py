@@ -33,7 +33,7 @@ MOVED = {
 
 
 class _MovedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds a module under its old name, as one that passes every name on to the new module."""
+    """Finds a module under its old name, as one that forwards every name to the new module."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

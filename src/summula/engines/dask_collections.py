@@ -100,7 +100,7 @@ class DaskSource(Elsewhere):
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_where": None, "_holdings": None}  # a cluster stays behind
+        return {**self.__dict__, "_where": None, "_holdings": None}  # clusters are not pickled
 
     def _lines(self, step: int) -> list[int]:
         """Return the starts of parts: on the grid, and if possible at the first grid line in a block."""

@@ -2,8 +2,8 @@
 
 Dask starts its workers with MALLOC_TRIM_THRESHOLD_ set, so that freed memory is returned to the system immediately. A
 pass that fills a block of a few MB per chunk then gets new pages each time, which costs more than the arithmetic (a
-Gram matrix of 20 columns takes 2.8 times as long). During our tasks the C library keeps freed memory; afterwards Dask's
-setting is restored. Without this variable, or without the GNU C library, nothing is changed.
+Gram matrix of 20 columns takes 2.8 times as long). During tasks of Summula the C library keeps freed memory; afterwards
+Dask's setting is restored. Without this variable, or without the GNU C library, nothing is changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Choice of features: sequential search (a wrapper around an estimator) and mutual information (a filter).
+"""Feature selection: sequential search (a wrapper around an estimator) and mutual information (a filter).
 
 Reading order: `sequential` (the search), `subset_scores` (cross-validated scores of all subsets from one pass),
 `mutual_information_filter`. Names are loaded on first use (PEP 562).

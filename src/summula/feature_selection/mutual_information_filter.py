@@ -1,11 +1,11 @@
-"""A filter: keep the k features with the most information about the target.
+"""A filter that selects the k features with the largest mutual information with the target.
 
     I(X_j; Y) = sum over bins a and values b of p(a, b) log(p(a, b) / (p(a) p(b)))                               (1)
 
-from a table of counts, one per feature: a sum over rows, which reads files once more than the bins do. A feature with
-few distinct values has one bin for each; others are cut at their quantiles, and so is a target of many numbers. The
-filter scores one feature at a time: it is fast, and blind to features that are informative only together. With m bins
-and K target values an irrelevant feature has about (m - 1)(K - 1) / (2 n) nats by chance.
+from a table of counts per feature: a sum over rows, in a second pass after the one for the bins. A feature with few
+distinct values has one bin for each; others are discretised at their quantiles, and so is a numeric target with many
+values. The filter scores features individually: it is fast, but does not detect features that are only jointly
+informative. With m bins and K target values an irrelevant feature has about (m - 1)(K - 1) / (2 n) nats by chance.
 
 Reference: Cover and Thomas, Elements of Information Theory, chapter 2; Guyon and Elisseeff (2003), JMLR 3.
 """
@@ -37,9 +37,9 @@ __all__ = ["MutualInformationFilter"]
 
 Array = NDArray[Any]
 
-_SAMPLED = 200_000  # rows from which bins are found
-_MOST_CLASSES = 1_000  # whole numbers up to which a target is taken as classes,
-_ROWS_PER_CLASS = 20  # if there are as many rows of each on average, or no more values than bins
+_SAMPLED = 200_000  # maximum number of rows used for the bins
+_MOST_CLASSES = 1_000  # maximum number of integers treated as classes in a target,
+_ROWS_PER_CLASS = 20  # if each has at least this number of rows on average, or there are no more values than bins
 
 
 class _Bins(NamedTuple):
@@ -51,7 +51,7 @@ class _Bins(NamedTuple):
 
 @dataclass(frozen=True)
 class _Counts(Sum):
-    """Weight of every bin of every feature and every value of the target; `check` is NaN where rows are not finite."""
+    """Weight of every bin of each feature and value of the target; `check` is NaN if rows are not finite."""
 
     count: int
     tables: Array
@@ -59,7 +59,7 @@ class _Counts(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: _Bins) -> Self:
-        """The counts of one chunk."""
+        """Return the counts of one chunk."""
         assert chunk.y is not None
         X, codes = chunk.block(np.float64), np.searchsorted(params.target, chunk.y[:, 0], side="right")
         n_values, most = len(params.target) + 1, max(len(edges) for edges in params.features) + 1
@@ -72,7 +72,7 @@ class _Counts(Sum):
 
 
 def _support_rule(model: Any, sizes: schema.Sizes) -> str | None:
-    """Validation rule of saved models: at least one feature is kept."""
+    """Validation rule of saved models: at least one feature is selected."""
     return None if model.support_.any() else "support_ keeps no feature"
 
 
@@ -82,24 +82,24 @@ def _support_rule(model: Any, sizes: schema.Sizes) -> str | None:
     support_=schema.Array("bool", "n_features"),
 )
 class MutualInformationFilter(Transformer, SelectorMixin):
-    """Keep the features with the largest mutual information with the target.
+    """Select the features with the largest mutual information with the target.
 
     Parameters
     ----------
     k : int or "all", default=10
-        Number of features to keep; all, if there are fewer.
+        Number of features to select; all, if there are fewer.
     n_bins : int, default=10
-        Number of bins of features with more distinct values than that, and of a target of numbers.
+        Number of bins of features with more distinct values than that, and of a numeric target.
     discrete_target : bool or "auto", default="auto"
-        Whether every value of the target is a class; otherwise it is cut into bins. "auto" says so of text, and of
-        whole numbers with at most `n_bins` values, or at least 20 rows per value.
+        Whether every value of the target is a class; otherwise it is discretised. "auto" is True for text, and for
+        integers with at most `n_bins` values, or at least 20 rows per value.
 
     Attributes
     ----------
     mutual_information_ : ndarray of shape (n_features,)
         Mutual information of each feature with the target, in nats.
     support_ : ndarray of shape (n_features,), bool
-        The features that are kept; of equally informative ones the first.
+        The selected features; ties go to the first.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -156,14 +156,14 @@ class MutualInformationFilter(Transformer, SelectorMixin):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit, then keep the selected columns of the same rows.
+        """Fit, then select columns of the same rows.
 
         Parameters
         ----------
         X, y
             As in `fit`.
         **fit_params : dict
-            Handed on to `fit`.
+            Passed to `fit`.
 
         Returns
         -------
@@ -172,7 +172,7 @@ class MutualInformationFilter(Transformer, SelectorMixin):
         return self.fit(X, y, **fit_params).transform(X)
 
     def _bins(self, run: Run, is_text: bool) -> _Bins:
-        """Return the bins, from all rows or a sample that depends on the number of rows alone."""
+        """Return the bins, from all rows or a sample that depends only on the number of rows."""
         run.sum(FunctionSum, _zero_if_finite)
         n = run.source.n_rows
         chosen = np.sort(choice(stream_key(0), n, _SAMPLED)) if n > _SAMPLED else None
@@ -204,14 +204,14 @@ class MutualInformationFilter(Transformer, SelectorMixin):
 
 
 def _zero_if_finite(chunk: Chunk) -> Array:
-    """Return sums that are not finite where the rows are not."""
+    """Return 0 for finite rows, else a non-finite value."""
     assert chunk.y is not None
     rows = np.hstack([chunk.block(np.float64), chunk.y])
     return np.asarray((rows * 0.0).sum(axis=0))
 
 
 def _taken(chosen: Array | None, part: Part) -> tuple[Array, Array]:
-    """Return the rows and targets of a part that were chosen, and have a positive weight."""
+    """Return the sampled rows and targets of a part, with positive weight."""
     rows, targets = [], []
     for chunk in part.chunks():
         assert chunk.y is not None
@@ -241,7 +241,7 @@ def _cuts(values: Array, n_bins: int) -> Array:
 
 
 def _as_numbers(y: Any) -> Any:
-    """Return labels as numbers; numbers and names of columns as they are."""
+    """Return labels as numbers; numbers and column names unchanged."""
     if y is None or isinstance(y, str) or not (hasattr(y, "__len__") or hasattr(y, "__array__")):
         return y
     values = np.asarray(y)

@@ -1,10 +1,10 @@
-"""Sequential feature selection: add (or remove) one feature at a time, the one that helps (or hurts) the score most.
+"""Sequential feature selection: add or remove one feature at a time, the one with the best resulting score.
 
     forward     S_0 = {},          S_t = S_{t-1} + argmax over j not in S of score(S_{t-1} + j)                  (1)
     backward    S_0 = all,         S_t = S_{t-1} - argmax over j in S of score(S_{t-1} - j)                      (2)
 
-where score(S) is the mean score of cross-validation on the columns S. The best subset of the whole search is the S_t
-with the highest score; of equal ones the smallest. For least squares and ridge all scores come from one pass over the
+where score(S) is the mean cross-validation score on the columns S. The best subset of the whole search is the S_t
+with the highest score; ties go to the smallest. For least squares and ridge all scores follow from one pass over the
 rows (`subset_scores.py`); other estimators are cross-validated for every candidate.
 """
 
@@ -43,7 +43,7 @@ class SequentialFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator
     estimator : estimator
         Unfitted estimator, which is cross-validated on subsets of the columns.
     n_features_to_select : "auto", "best", int or float, default="auto"
-        Number of features, or share of all. "best" searches to the end and selects the best subset of the search.
+        Number of features, or fraction of all. "best" searches to the end and selects the best subset of the search.
         "auto" stops when the score improves by less than `tol`; without `tol` it selects half of the features.
     tol : float, optional
         Smallest improvement of the score with "auto"; negative values are possible for backward search.
@@ -53,7 +53,7 @@ class SequentialFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator
     cv : int, splitter or iterable, default=5
         Cross-validation; every candidate is scored on the same splits.
     n_jobs : int, optional
-        Number of parallel fits, of estimators that are fitted split by split.
+        Number of parallel fits, for estimators that are fitted split by split.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class SequentialFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator
         X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), optional
         **params : dict
-            Passed to the estimator, the splitter and the scorer, where scikit-learn's metadata routing is enabled.
+            Passed to the estimator, the splitter and the scorer, if scikit-learn's metadata routing is enabled.
 
         Returns
         -------
@@ -131,7 +131,7 @@ class SequentialFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator
             process_routing(self, "fit", **params)
         y = y if y is None or hasattr(y, "shape") else np.asarray(y)
         cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
-        splits = cv if params else list(cv.split(X, y))  # of random splitters the same ones for all candidates
+        splits = cv if params else list(cv.split(X, y))  # the same random splits for all candidates
         score = _scores(self, X, y, splits, params)
         order, scores = self._search(score, X.shape[1], wanted, stops)
         self._name_results(order, scores, X.shape[1])

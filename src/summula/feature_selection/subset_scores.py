@@ -6,8 +6,8 @@ the test rows about the training means, the ridge coefficients of a subset S and
     w_S = (G_SS + alpha I)^-1 G_Sy                                                                              (1)
     sum of squared errors = M_yy - 2 w_S' M_Sy + w_S' M_SS w_S                                                  (2)
 
-so every further subset costs |S|^3, whatever the number of rows. The systems of all candidates of a step have the same
-size and are solved together. By interlacing, no subset is worse conditioned than all columns together; where these are
+so every further subset costs |S|^3, for any number of rows. The systems of all candidates of a step have the same
+size and are solved together. By interlacing, no subset is worse conditioned than all columns together; if these are
 nearly collinear, or (2) cancels, nothing is returned, and the caller fits the subsets one by one.
 """
 
@@ -29,8 +29,8 @@ __all__ = ["SubsetScores", "subset_scores"]
 
 Array = NDArray[np.float64]
 
-_SMALLEST = 1e-8  # eigenvalue of the correlations from which products are accurate enough
-_RESIDUAL = 1e-6  # share of the variation below which (2) cancels
+_SMALLEST = 1e-8  # smallest eigenvalue of the correlations for accurate products
+_RESIDUAL = 1e-6  # fraction of the total sum of squares below which (2) cancels
 
 
 class SplitProducts(NamedTuple):
@@ -53,7 +53,7 @@ class SubsetScores(NamedTuple):
     scoring: str
 
     def __call__(self, subsets: NDArray[np.intp]) -> Array | None:
-        """The mean score of each subset (rows of column numbers); None where digits are lost."""
+        """Return the mean score of each subset (rows of column numbers); None if digits are lost."""
         total = np.zeros(len(subsets))
         for split in self.splits:
             squares = _squared_errors(split, subsets)
@@ -104,7 +104,7 @@ def subset_scores(estimator: Any, X: Any, y: Any, scoring: Any, cv: Any) -> Subs
 
 
 def _products(train: Any, test: Any, d: int, alpha: float, fit_intercept: bool) -> SplitProducts | None:
-    """The products of one split, in units of the training columns; None if columns are constant or collinear."""
+    """Return the products of one split, scaled by the training columns; None if columns are constant or collinear."""
     mean = train.mean if fit_intercept else np.zeros(d + 1)
     G = train.centred() if fit_intercept else train.products
     diagonal = np.diag(G)[:d] + alpha

@@ -1,4 +1,4 @@
-"""Metrics: scikit-learn's, re-exported as they are, and confidence intervals for them (`interval`).
+"""Metrics, re-exported from scikit-learn, and confidence intervals for them (`interval`).
 
 Names are loaded on first use (PEP 562).
 """

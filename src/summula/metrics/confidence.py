@@ -1,12 +1,12 @@
 """Confidence intervals of metrics on held-out rows.
 
-    shares of rows   exact limits of Clopper and Pearson; with weights those of Korn and Graubard (`shares.py`)     (1)
+    proportions      exact limits of Clopper and Pearson; with weights those of Korn and Graubard (`shares.py`)     (1)
     AUC              DeLong's variance (`delong.py`), on the scale of log(A / (1 - A))                              (2)
     any metric       BCa bootstrap (`resampling.py`)                                                                (3)
 
-(1) is for metrics that are a share of rows, or a function of one: accuracy and error of all rows, recall (TPR) and FNR
-of the rows that are positive, specificity and FPR of those that are negative, precision of those that are predicted
-positive, Jaccard index and F1 of those that are either. The numbers of rows they divide by are taken as given.
+(1) is for metrics that are proportions of rows, or functions of one: accuracy and error of all rows, recall (TPR) and
+FNR of positive rows, specificity and FPR of negative rows, precision of rows predicted positive, Jaccard index and F1
+of rows that are either. The intervals are conditional on the numbers of rows in the denominators.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class MetricInterval:
         Probability with which the interval contains the true value.
     method : {"clopper-pearson", "korn-graubard", "delong", "bca"}
     n : int
-        Number of rows; of a share, those it is a share of.
+        Number of rows; for a proportion, those in its denominator.
     """
 
     metric: str
@@ -113,10 +113,10 @@ def interval(
         "brier" and "log_loss".
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows, such as inverse probabilities of having been sampled. (Numbers of repetitions are not
-        weights in this sense: repeat the rows, for each is an observation.)
+        weights in this sense: repeat the rows instead.)
     confidence : float, default=0.95
     method : {"auto", "clopper-pearson", "korn-graubard", "delong", "bca"}, default="auto"
-        "auto" is "clopper-pearson" for shares of rows and "f1", which is exact, or with weights "korn-graubard";
+        "auto" is "clopper-pearson" for proportions and "f1", which is exact, or with weights "korn-graubard";
         "delong" for "auc" without weights; and the BCa bootstrap for others.
     pos_label : label, optional
         The positive class; by default the larger of the two labels. Functions of scikit-learn have their own default.
@@ -158,7 +158,7 @@ def interval(
     if method in ("clopper-pearson", "korn-graubard"):
         limits, n = share_limits(known.name, y, p, w, confidence)
         if not n:
-            raise DataError(f"{known.name!r} is a share of no rows here: {_EMPTY.get(known.name, 'there are none')}.")
+            raise DataError(f"{known.name!r} is undefined for these rows: {_EMPTY.get(known.name, 'there are none')}.")
         return MetricInterval(known.name, *limits, confidence, method, n)
     if method == "delong":
         return MetricInterval(known.name, *delong_interval(y, p, confidence), confidence, method, len(y))
@@ -195,7 +195,7 @@ def _method(method: str, name: str, w: Weights) -> str:
 
 
 def _resolved(metric: Any, y: Array, p: Array, pos_label: Any, options: dict[str, Any]) -> tuple[Metric, Any]:
-    """Return the metric, by its own function where it is known, and its positive label."""
+    """Return the metric, with its own function if it is known by name, and its positive label."""
     while isinstance(metric, functools.partial) and not metric.args:
         metric, options = metric.func, {**metric.keywords, **options}
         pos_label = options.pop("pos_label", pos_label)
@@ -215,7 +215,7 @@ def _resolved(metric: Any, y: Array, p: Array, pos_label: Any, options: dict[str
 
 
 def _function_of_sklearn(metric: str, name: str) -> Any:
-    """Return scikit-learn's function of a name, or of the name it is known by here."""
+    """Return scikit-learn's function for a name of its own or of `names`."""
     import sklearn.metrics
 
     usual = next((long for long, short in OTHER_NAMES.items() if short == name and hasattr(sklearn.metrics, long)), "")
@@ -280,7 +280,7 @@ def _checked(y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Array, Array
     w = _as_numbers(np.asarray(sample_weight), "sample_weight")
     if w.shape != y.shape or not np.isfinite(w).all() or (w < 0).any() or not w.any():
         raise DataError(
-            f"sample_weight needs one finite weight per row, {len(y)} in all, none negative and not all 0; it has "
+            f"sample_weight needs one finite weight per row, {len(y)} in total, non-negative and not all 0; it has "
             f"shape {w.shape}."
         )
     return y, p, w

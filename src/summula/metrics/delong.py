@@ -12,7 +12,7 @@ with sample variances S. With midranks r among all rows and r' within a sample, 
 W_j = 1 - (r_j - r'_j) / m: sorting suffices. The interval is symmetric on the scale of log(A / (1 - A)), so it stays in
 [0, 1]. If all pairs are in order, (2) is 0; since min(m, n) pairs are disjoint, hence independent, that has a
 probability of at most A^min(m, n), and the lower limit is L = (alpha / 2)^(1 / min(m, n)). If all pairs are ties, at
-least a share L of all pairs are, and A is within (1 - L) / 2 of 1/2.
+least a fraction L of all pairs are, and A is within (1 - L) / 2 of 1/2.
 
 References: DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44; Sun and Xu (2014) for the midranks.
 """

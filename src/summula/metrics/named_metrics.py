@@ -1,4 +1,4 @@
-"""Metrics that `interval` knows by name, as functions of true values, predictions and weights of rows (or None).
+"""Metrics available by name in `interval`, as functions of true values, predictions and weights of rows (or None).
 
 Two classes are 0 and 1 (positive). With TP, FP, FN, TN the weights of rows by true and predicted class,
 
@@ -34,7 +34,7 @@ class Metric(NamedTuple):
     is_own: bool = True
 
 
-# Names of scikit-learn's functions and scorers, and other usual ones.
+# Names of scikit-learn's functions and scorers, and other common ones.
 OTHER_NAMES = {
     "accuracy_score": "accuracy", "average_precision_score": "average_precision",
     "balanced_accuracy_score": "balanced_accuracy", "brier_score_loss": "brier", "f1_score": "f1",
@@ -44,7 +44,7 @@ OTHER_NAMES = {
     "tnr": "specificity", "tpr": "recall", "zero_one_loss": "error",
 }  # fmt: skip
 
-# Shares of rows: which rows are counted, and among which.
+# Proportions: rows of the numerator and of the denominator.
 SHARES: dict[str, Callable[[Array, Array], tuple[Array, Array]]] = {
     "accuracy": lambda y, p: (y == p, np.ones(len(y), bool)),
     "error": lambda y, p: (y != p, np.ones(len(y), bool)),
@@ -55,7 +55,7 @@ SHARES: dict[str, Callable[[Array, Array], tuple[Array, Array]]] = {
     "precision": lambda y, p: (y == 1, p == 1),
     "jaccard": lambda y, p: ((y == 1) & (p == 1), (y == 1) | (p == 1)),
 }
-CLASSES = {"accuracy", "error", "balanced_accuracy"}  # of predicted labels, any number of classes
+CLASSES = {"accuracy", "error", "balanced_accuracy"}  # metrics of predicted labels, any number of classes
 LABELS = {"recall", "fnr", "specificity", "fpr", "precision", "jaccard", "f1", "fbeta", "matthews"}  # two classes
 SCORES = {"auc", "average_precision", "brier", "log_loss"}  # of scores, two classes
 NUMBERS = {"rmse", "mse", "mae", "r2"}
@@ -114,7 +114,7 @@ def _balanced_accuracy(y: Array, p: Array, w: Weights) -> float:
 
 
 def _by_threshold(y: Array, p: Array, w: Weights) -> tuple[Array, Array]:
-    """Weights of the positive and of the negative rows with each score, from the largest score on."""
+    """Return the weights of the positive and of the negative rows with each score, in descending order."""
     order = np.argsort(-p, kind="stable")
     weight = np.ones(len(y)) if w is None else w[order]
     last = np.flatnonzero(np.append(np.diff(p[order]) != 0, True))
@@ -156,7 +156,7 @@ _FUNCTIONS: dict[str, Function] = {
 
 
 class Sums(NamedTuple):
-    """A metric that is a function of sums over rows: what is summed of each row, and the metric of sums (last axis).
+    """A metric that is a function of sums over rows: the terms of each row, and the function of the sums (last axis).
 
     `rows` returns columns whose first is 1; all are multiplied by the weights.
     """
@@ -176,7 +176,7 @@ def _r2_rows(y: Array, p: Array) -> Array:
 
 def _r2_of(s: Array) -> Array:
     spread = s[..., 3] - s[..., 2] ** 2 / s[..., 0]
-    noise = 1e-14 * s[..., 3]  # of a target without spread
+    noise = 1e-14 * s[..., 3]  # for a constant target
     return np.asarray(1.0 - s[..., 1] / np.where(spread > noise, spread, math.nan))
 
 

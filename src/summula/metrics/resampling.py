@@ -6,10 +6,10 @@ With the metric t of the rows, t_b of B resamples and t_(g) without the rows of 
     limits: quantiles of t_b at Phi(z0 + (z0 + z) / (1 - a (z0 + z))),    z = Phi^-1((1 -+ confidence) / 2)        (2)
 
 Ties of t_b with t count half. Blocks are single rows (the jackknife), or for large n 200 random blocks, whose skewness
-estimates the same a. A metric of labels depends on the rows only by their numbers in the cells of the confusion matrix,
-and these are multinomial: its resamples take no time per row. A metric that is a function of sums over rows is computed
+estimates the same a. A metric of labels depends on the rows only through the counts of the confusion matrix, which are
+multinomial: the cost of resampling does not depend on n. A metric that is a function of sums over rows is computed
 from sums of blocks, single rows or for large n 2,000 random blocks, which are resampled instead: their sums have the
-variance and the skewness of those of rows.
+same variance and skewness as those of rows.
 
 Reference: Efron (1987), "Better bootstrap confidence intervals", JASA 82.
 """
@@ -34,7 +34,7 @@ __all__ = ["bca_interval"]
 Array = NDArray[Any]
 
 _BLOCKS = 200
-_SUMMED_BLOCKS = 2_000  # of metrics that are functions of sums
+_SUMMED_BLOCKS = 2_000  # blocks for metrics that are functions of sums
 _ROUNDING = 1e-12  # relative difference of values that are equal up to rounding
 
 
@@ -60,7 +60,7 @@ def bca_interval(
 ) -> Limits:
     """Return the metric and its limits (2).
 
-    `labels` says that it is a function of the confusion matrix, `sums` of which sums over rows it is one.
+    `labels` is whether it is a function of the confusion matrix; `sums` are the sums over rows it is a function of.
     """
     if isinstance(n_resamples, bool) or not isinstance(n_resamples, int | np.integer) or n_resamples < 100:
         raise ParameterError(f"n_resamples must be an int >= 100; got {n_resamples!r}.")
@@ -68,7 +68,7 @@ def bca_interval(
     if not math.isfinite(estimate):
         raise DataError("The metric is undefined for these rows (one class only, or a target without spread?).")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of metrics that are undefined for a resample
+        warnings.simplefilter("ignore")  # resamples for which the metric is undefined
         if labels and w is None:
             found = _resampled_cells(metric, y, p, n_resamples, rng)
         elif sums is not None:
@@ -92,7 +92,7 @@ def bca_interval(
 
 
 def _levels(values: Array, estimate: float, a: float, confidence: float) -> Array:
-    """The levels of the quantiles in equation (2)."""
+    """Return the levels of the quantiles in equation (2)."""
     slack = _ROUNDING * float(np.abs(values).max())
     below = ((values < estimate - slack).mean() + (values <= estimate + slack).mean()) / 2
     z0 = float(ndtri(np.clip(below, 0.5 / len(values), 1 - 0.5 / len(values))))
@@ -101,7 +101,7 @@ def _levels(values: Array, estimate: float, a: float, confidence: float) -> Arra
 
 
 def _acceleration(found: Resamples) -> float:
-    """Equation (1); 0 where the metric does not change."""
+    """Return a of equation (1); 0 if the metric does not change."""
     finite = np.isfinite(found.without)
     values, times = found.without[finite], found.blocks[finite]
     if times.sum() < 2:
@@ -123,7 +123,7 @@ def _resampled_rows(
 
 
 def _value(metric: Function) -> Callable[[Array, Array, Weights, Array], float]:
-    """The metric of some rows; NaN where it is undefined."""
+    """Return the metric of some rows; NaN if it is undefined."""
 
     def value(y: Array, p: Array, w: Weights, rows: Array) -> float:
         try:

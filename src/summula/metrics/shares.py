@@ -1,18 +1,18 @@
-"""Intervals of metrics that are shares of rows, or functions of one.
+"""Intervals of metrics that are proportions of rows, or functions of one.
 
     k of n rows                limits of Clopper and Pearson, each at (1 - confidence) / 2                         (1)
-    F1                         2 J / (1 + J) is increasing in J = TP / (TP + FP + FN), a share of the rows that are
+    F1                         2 J / (1 + J) is increasing in J = TP / (TP + FP + FN), a proportion of the rows that are
                                positive or predicted positive: the limits are those of J, transformed              (2)
-    share p of weighted rows   (1) with n replaced by an effective number n* of rows, and k by p n*:               (3)
+    proportion p with weights  (1) with n replaced by an effective number n* of rows, and k by p n*:               (3)
 
         n* = (sum w)^2 / sum w^2,   or   p (1 - p) (sum w)^2 / sum w^2 (x - p)^2   if that is smaller
 
-where x is 1 for the rows counted and 0 for the others. (1) and (2) are exact: their coverage is at least the confidence
-for any number of rows, given the number of rows they divide by. (3) is approximate.
+where x is 1 for the rows in the numerator and 0 for the others. (1) and (2) are exact: their coverage is at least the
+confidence for any number of rows, conditional on the denominator. (3) is approximate.
 
-Where no row is wrong, the bootstrap has nothing to resample, and limits follow from (1):
+Without errors the bootstrap distribution is degenerate, and limits follow from (1):
 
-    F_beta            with J >= L, and the rest of the rows where it costs most                                    (4)
+    F_beta            with J >= L, and the remaining rows of the worst type of error                               (4)
     balanced accuracy the mean over K classes of limits of their recalls, each at (1 - confidence) / (2 K)         (5)
 
 References: Clopper and Pearson (1934), Biometrika 26; Korn and Graubard (1998), Survey Methodology 24, for (3).
@@ -35,7 +35,7 @@ Array = NDArray[Any]
 
 
 def share_limits(name: str, y: Array, p: Array, w: Weights, confidence: float) -> tuple[Limits, int]:
-    """Equations (1) to (3): limits, and the number of rows that the metric is a share of (0 if there are none)."""
+    """Return the limits of (1) to (3), and the number of rows in the denominator (0 if there are none)."""
     wanted, among = SHARES["jaccard" if name == "f1" else name](y, p)
     wanted, n = wanted[among].astype(np.float64), int(np.count_nonzero(among))
     weight = np.ones(n) if w is None else w[among]
@@ -54,14 +54,14 @@ def _limits(share: float, n: float, delta: float) -> Limits:
 
 
 def _effective_rows(x: Array, w: Array, share: float) -> float:
-    """The n* of equation (3)."""
+    """Return the n* of equation (3)."""
     kish = float(w.sum() ** 2 / (w**2).sum())
     spread = float((w**2) @ (x - share) ** 2)
     return min(kish, share * (1 - share) * float(w.sum()) ** 2 / spread) if spread > 0 else kish
 
 
 def faultless_limits(name: str, y: Array, p: Array, beta: float, confidence: float) -> Limits | None:
-    """Equations (4) and (5), for predictions without an error; None if there are errors, or for other metrics."""
+    """Return the limits (4) and (5) for predictions without errors; None if there are errors, or for other metrics."""
     delta = (1 - confidence) / 2
     if name == "fbeta":
         hits, either = int(np.count_nonzero(y & p)), int(np.count_nonzero(y | p))

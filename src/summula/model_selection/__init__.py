@@ -1,6 +1,6 @@
-"""Choice of models: splits, cross-validation, the bootstrap, error curves, and a test set that is used once.
+"""Model selection: splits, cross-validation, the bootstrap, error curves, and a test set that is used once.
 
-Splitters and searches are scikit-learn's, re-exported as they are. Names are loaded on first use (PEP 562).
+Splitters and searches are re-exported from scikit-learn. Names are loaded on first use (PEP 562).
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The prediction error of a learner, estimated by the bootstrap.
+"""Bootstrap estimates of the prediction error of a learner.
 
 Let f be fitted to all n rows, f_b to the b-th bootstrap sample, and I_ib = 1 if row i is not in sample b. For a loss L
 
@@ -107,8 +107,8 @@ def bootstrap_error(
     kind : {"632+", "632", "out_of_bag"}, default="632+"
         Estimate (6), (3) or (2).
     loss : {"zero_one", "squared", "absolute"} or callable, optional
-        Loss of a row; by default "zero_one" for classifiers and "squared" for regressors. Of several targets the mean
-        is taken. A callable takes arrays of true and predicted values and returns one loss per row.
+        Loss of a row; by default "zero_one" for classifiers and "squared" for regressors; the mean over several
+        targets. A callable takes arrays of true and predicted values and returns one loss per row.
     random_state : int, Generator or None
         Seed of the resamples.
 
@@ -168,7 +168,7 @@ def _loss_named(loss: Any) -> Loss:
 
 
 def _of_targets(losses: Array) -> Array:
-    """Mean loss of each row over the targets."""
+    """Return the mean loss of each row over the targets."""
     return losses if losses.ndim == 1 else np.asarray(losses.reshape(len(losses), -1).mean(axis=1))
 
 
@@ -180,7 +180,7 @@ def _as_numbers(y: Any) -> Array:
 
 
 def _shaped(predicted: Any, truth: Array) -> Array:
-    """Predictions in the shape of the true values, so that y of shape (n, 1) is one target."""
+    """Return predictions in the shape of the true values, so that y of shape (n, 1) is one target."""
     found = np.asarray(predicted)
     return found.reshape(truth.shape) if found.size == truth.size else found
 
@@ -209,7 +209,7 @@ def _resampled(
 
 
 def _drawn(rng: np.random.Generator, n: int, labels: Array | None) -> Array:
-    """Draw a sample with rows left out, and of a classifier with two classes at least."""
+    """Draw a sample that omits some rows, with at least two classes for classifiers."""
     while True:
         rows = rng.integers(0, n, n)
         if len(np.unique(rows)) < n and (labels is None or (labels[rows] != labels[rows[0]]).any()):
@@ -228,13 +228,13 @@ def _no_information(name: Any, loss: Loss, y: Array, predicted: Array) -> float:
 
 
 def _mismatch(y: Array, p: Array) -> float:
-    """Share of all pairs (i, j) with y_i != p_j."""
+    """Return the fraction of all pairs (i, j) with y_i != p_j."""
     values, counts = np.unique(p, return_counts=True)
     return 1.0 - sum(float(np.mean(y == one)) * int(count) for one, count in zip(values, counts, strict=True)) / len(p)
 
 
 def _mean_square(y: Array, p: Array) -> float:
-    """Mean of (y_i - p_j)^2 over all pairs."""
+    """Return the mean of (y_i - p_j)^2 over all pairs."""
     return float(y.var() + p.var() + (y.mean() - p.mean()) ** 2)
 
 
@@ -264,7 +264,7 @@ def _estimate(kind: str, losses: Array, copies: Array, err: float, gamma: float)
     estimate = (1 - weight) * err + weight * out_of_bag
     if kind == "632+":
         estimate = 0.368 * err + 0.632 * out_of_bag + (weight - 0.632) * (capped - err)
-    # (7); rows that were never left out have the mean error
+    # (7); rows that were never left out are assigned the mean error
     row_error = np.full(n, out_of_bag)
     row_error[times > 0] = by_row
     q = filled.mean(axis=1)

@@ -1,14 +1,14 @@
-"""Cross-validation, from one pass of sums where the model allows it.
+"""Cross-validation, with one pass over the rows if the model allows it.
 
-Rows that all splits treat alike form a group (the folds of a k-fold). A model whose fit is a sum over rows is fitted
+Rows with the same role in all splits form a group (a fold, for k-fold). A model whose fit is a sum over rows is fitted
 once to each group; the model of a split is solved from the sums of the groups it is trained on,
 
     training sums of split s = sum over the groups g that s is trained on of (sums of g)                         (1)
 
 so k folds cost one pass over the rows instead of k - 1, and the scores are those of refitting, up to rounding. With the
-sums of all groups before, and all groups after, each group, k folds need 3 k additions and k solves. Whatever cannot be
-merged (other estimators, sums that have lost digits, splits that repeat rows) is fitted split by split by scikit-learn,
-and so are small data, where reading the rows takes less time than a solve.
+sums of all groups before, and all groups after, each group, k folds need 3 k additions and k solves. Models that cannot
+be merged (other estimators, sums that would cancel, splits that repeat rows) are refitted for each split by
+scikit-learn, and so are models of small data, where reading the rows takes less time than a solve.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ _MOST_GROUPS = 64  # maximum number of groups of rows that are fitted together
 _SMALLEST = {"float64": 1e-9, "float32": 1e-3}  # smallest eigenvalue of the correlations for sums of products
 _FEWEST_ROWS = 2  # minimum mean number of rows per group for merging
 _FEWEST_SAVED = 200_000  # minimum number of values per split that merging avoids reading: about 1 ms
-_COLUMNS = 100  # of least squares, above which a solve takes longer than that: as long as summing 20 rows per column
+_COLUMNS = (
+    100  # columns of least squares above which a solve takes longer than that: as long as summing 20 rows per column
+)
 
 Split = tuple[Any, Any]
 
@@ -91,7 +93,7 @@ def cross_validate(
     cv : int, splitter or iterable, optional
         As in scikit-learn; 5 folds by default, stratified for classifiers.
     n_jobs : int, optional
-        Number of parallel fits, of estimators that are refitted for each split.
+        Number of parallel fits, for estimators that are refitted for each split.
     verbose : int, default=0
         Verbosity of such fits.
     params : dict, optional
@@ -106,7 +108,7 @@ def cross_validate(
     Returns
     -------
     dict of str to ndarray
-        `test_score` (or one entry per scorer), `fit_time`, `score_time`, and what the options ask for.
+        `test_score` (or one entry per scorer), `fit_time`, `score_time`, and the optional results.
 
     Examples
     --------
@@ -125,7 +127,7 @@ def cross_validate(
         found = scores_from_groups(estimator, rows, target, splits, params or {}, options)
         if found is not None:
             return found
-        cv = splits  # random splitters would draw others
+        cv = splits  # random splitters would draw different splits
     found = _refit_each_split(
         estimator, X, y, groups=groups, scoring=scoring, cv=cv, n_jobs=n_jobs, verbose=verbose, params=params,
         pre_dispatch=pre_dispatch, return_train_score=return_train_score, return_estimator=return_estimator,
@@ -177,7 +179,7 @@ def cross_val_score(
 
 
 def may_merge(estimator: Any, params: dict[str, Any] | None = None) -> bool:
-    """Return whether the models of the splits can be merged, as far as estimator and arguments say."""
+    """Return whether estimator and arguments permit merging the models of the splits."""
     return (
         isinstance(estimator, AdditiveEstimator)
         and not sklearn.get_config()["enable_metadata_routing"]
@@ -188,7 +190,7 @@ def may_merge(estimator: Any, params: dict[str, Any] | None = None) -> bool:
 def scores_from_groups(
     estimator: Any, X: Any, y: Any, splits: Sequence[Split], params: dict[str, Any], options: Options
 ) -> dict[str, Any] | None:
-    """Cross-validate by merging; None if that is not possible, or not worth it."""
+    """Cross-validate by merging; return None if that is not possible, or not faster."""
     try:
         batches = batches_of(splits, X.shape[0], _MOST_GROUPS)
         if not _is_worth_it(X, batches, _fewest_saved(estimator, X)):
@@ -203,7 +205,7 @@ def scores_from_groups(
             _scored(model, X, y, split, options) | {"fit_time": seconds}
             for (model, seconds), split in zip(merged, splits, strict=True)
         ]
-    except Exception:  # refitting gives the result, or the message that belongs to the error
+    except Exception:  # refitting gives the result, or raises the proper error
         return None
     for one in caught:
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
@@ -211,13 +213,13 @@ def scores_from_groups(
 
 
 def _fewest_saved(estimator: Any, X: Any) -> float:
-    """Values per split that take as long to sum as what merging adds: overhead, or a second solve of least squares."""
+    """Return the values per split whose sum takes as long as merging: overhead, or a second least-squares solve."""
     solves = isinstance(estimator, LeastSquaresModel) and not issparse(X)
     return _FEWEST_SAVED * max(1.0, (X.shape[1] / _COLUMNS) ** 2 if solves else 1.0)
 
 
 def _is_worth_it(X: Any, batches: Sequence[Batch], least: float) -> bool:
-    """Whether no split repeats rows, and merging avoids reading at least `least` values per split."""
+    """Return whether no split repeats rows, and merging avoids reading at least `least` values per split."""
     n, values = X.shape[0], (X.nnz if issparse(X) else X.shape[0] * X.shape[1])
     if any((batch.train > 1).any() or n < _FEWEST_ROWS * batch.n_groups for batch in batches):
         return False
@@ -229,7 +231,7 @@ def _is_worth_it(X: Any, batches: Sequence[Batch], least: float) -> bool:
 
 
 def _has_lost_digits(model: Any) -> bool:
-    """Whether columns of least squares are so nearly collinear that sums of products are not accurate enough."""
+    """Return whether columns of least squares are too nearly collinear for accurate sums of products."""
     if not isinstance(model, LeastSquaresModel):
         return False
     sums, d = model._kept_sums(), len(model._fit.coef)
@@ -244,7 +246,7 @@ def _has_lost_digits(model: Any) -> bool:
 
 
 class Timed(NamedTuple):
-    """A fitted model and the seconds it took."""
+    """A fitted model and its fit time in seconds."""
 
     model: Any
     seconds: float
@@ -254,7 +256,7 @@ def _models(estimator: Any, X: Any, y: Any, params: dict[str, Any], batch: Batch
     """Equation (1): the model of each split of a batch."""
     start = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of groups that are fitted separately
+        warnings.simplefilter("ignore")  # groups that are fitted separately
         fitted = _fitted_groups(estimator, X, y, params.get("sample_weight"), batch)
     before, after = _running(fitted), _running(fitted[::-1])
     shared = (time.perf_counter() - start) / len(batch.train)
@@ -278,7 +280,7 @@ def _fitted_groups(estimator: Any, X: Any, y: Any, weight: Any, batch: Batch) ->
 
 
 def _running(models: Sequence[Any]) -> list[Any]:
-    """Models with the sums of the first 1, 2, ... models, not solved."""
+    """Return unsolved models with the cumulative sums of the first 1, 2, ... models."""
     found = [models[0]]
     for model in models[1:]:
         found.append(copy.copy(found[-1]))
@@ -287,7 +289,7 @@ def _running(models: Sequence[Any]) -> list[Any]:
 
 
 def _merged(fitted: list[Any], before: list[Any], after: list[Any], used: NDArray[np.bool_]) -> Any:
-    """The model of the groups in use: a leading run, a trailing run, and single groups between them."""
+    """Return the model of the groups in use: a leading run, a trailing run, and single groups in between."""
     n = len(used)
     if used.sum() == 1:
         return copy.copy(fitted[int(np.argmax(used))])
@@ -329,7 +331,7 @@ def _scores(model: Any, X: Any, y: Any, rows: Any, scoring: Any) -> dict[str, An
 
 
 def _collected(results: list[dict[str, Any]], splits: Sequence[Split], options: Options) -> dict[str, Any]:
-    """Collect the results in a dictionary, as scikit-learn does."""
+    """Collect the results in a dictionary, like scikit-learn."""
     found: dict[str, Any] = {name: np.array([one[name] for one in results]) for name in ("fit_time", "score_time")}
     if options.return_estimator:
         found["estimator"] = [one["estimator"] for one in results]

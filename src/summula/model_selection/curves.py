@@ -3,8 +3,8 @@
     validation curve    training and test score of cross-validation for every value of a parameter
     learning curve      the same for growing numbers of training rows
 
-The test score of a validation curve rises and falls with the flexibility of the model, the training score only rises.
-The one-standard-error rule chooses the simplest value with   score >= best score - its standard error           (1)
+The test score of a validation curve rises and falls with the flexibility of the model; the training score only rises.
+The one-standard-error rule selects the simplest value with   score >= best score - its standard error           (1)
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ValidationCurve:
 
     @property
     def best_index(self) -> int:
-        """Place of the best mean test score; of equal ones the first. Values with failed fits (NaN) do not count."""
+        """Index of the best mean test score; ties go to the first. Values with failed fits (NaN) are ignored."""
         mean = self.test_scores.mean(axis=1)
         if np.isnan(mean).all():
             raise DataError(
@@ -85,7 +85,7 @@ class ValidationCurve:
         Parameters
         ----------
         simplest : {"first", "last"}, default="first"
-            Which end of `param_range` makes the simplest model: "last" for growing numbers of neighbours.
+            The end of `param_range` with the simplest model: "last" for increasing numbers of neighbours.
 
         Returns
         -------
@@ -170,9 +170,9 @@ def validation_curve(
     """
     values = list(param_range)
     if not values:
-        raise ParameterError("param_range is empty: give the values of the parameter.")
+        raise ParameterError("param_range is empty: pass the values of the parameter.")
     if isinstance(scoring, list | tuple | set | dict):
-        raise ParameterError("A validation curve has one score: give scoring as a name or a callable.")
+        raise ParameterError("A validation curve has one score: pass scoring as a name or a callable.")
     check_rows_in_memory(X, y)
     options: dict[str, Any] = {
         "groups": groups, "scoring": scoring, "n_jobs": n_jobs, "pre_dispatch": pre_dispatch, "verbose": verbose,

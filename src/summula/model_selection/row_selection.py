@@ -1,4 +1,4 @@
-"""Rows of arrays, frames and sparse matrices, by their numbers."""
+"""Selection of rows of arrays, frames and sparse matrices by their numbers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def check_rows_in_memory(X: Any, y: Any = None) -> None:
         if isinstance(values, Scan | str):
             given = "the name of a column" if isinstance(values, str) else "a scan"
             raise DataError(
-                f"{what} must hold rows in memory, and not be {given}: "
+                f"{what} must be in memory, not {given}: "
                 "load the rows first, for instance with pandas.read_parquet, and pass the target as an array."
             )
         if hasattr(values, "__dask_graph__"):
-            raise DataError(f"{what} must hold rows in memory, and not be a Dask collection: pass {what}.compute().")
+            raise DataError(f"{what} must be in memory, not a Dask collection: pass {what}.compute().")
 
 
 def indexable(values: Any, what: str = "X") -> Any:

@@ -1,4 +1,4 @@
-"""Choose among models on validation error, refit the chosen one, and touch the test rows once.
+"""Selection among models by validation error, a refit of the selected one, and a single use of the test rows.
 
     chosen   the candidate with the best mean validation score, or with the one-standard-error rule the first
              candidate (list simple ones first) with   score >= best score - its standard error                  (1)
@@ -54,7 +54,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Selection:
-    """The chosen model, and its error on test rows that were used once.
+    """The selected model, and its error on test rows that were used once.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Selection:
 
     @property
     def verdict(self) -> str:
-        """One sentence: what was chosen, from how many, and its true error."""
+        """One sentence: the selected candidate, the number of candidates, and its true error."""
         found, n = self.test, len(self.split.test_indices)
         if isinstance(found, RiskCertificate):
             words = (
@@ -120,7 +120,7 @@ def select(
     delta: float = 0.05,
     **options: Any,
 ) -> Selection:
-    """Choose among models on validation error, refit the best, and measure its error on test rows, once.
+    """Select among models by validation error, refit the best, and evaluate it once on test rows.
 
     Parameters
     ----------
@@ -131,12 +131,12 @@ def select(
         A `Split` brings its own rows (y is then None); its validation rows are used instead of `cv` if it has any.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
     cv : int, splitter or iterable, default=5
-        Cross-validation on the rows that are not for the test; a number means folds of whole groups where there are
-        groups, and folds in order of time for ordered rows.
+        Cross-validation on all rows except the test rows; a number means folds of whole groups if there are
+        groups, and folds in time order for ordered rows.
     scoring : str or callable, optional
-        Score by which candidates are chosen; by default the estimator's `score`.
+        Score for the selection; by default the estimator's `score`.
     test_size : float, default=0.2
-        Share of the rows for the test.
+        Fraction of the rows used for the test.
     one_standard_error : bool, default=False
         Whether to choose the first candidate within one standard error of the best (1).
     delta : float, default=0.05
@@ -169,7 +169,7 @@ def select(
         split = X
     else:
         if y is None:
-            raise DataError("select needs the targets y, to choose by validation error.")
+            raise DataError("select needs the targets y to compute validation errors.")
         split = Split(X, y, test=test_size, **options)
     table = _table(listed, split, cv, scoring)
     best = _chosen(table, one_standard_error)

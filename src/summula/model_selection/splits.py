@@ -1,7 +1,7 @@
 """Training, validation and test rows, and a test set that is meant to be used once.
 
-Models are fitted to the training rows, chosen by their error on the validation rows, and the error of the chosen one is
-measured on the test rows. A test set that is looked at again after a change of the model has become a validation set:
+Models are fitted to the training rows, selected by their error on the validation rows, and the selected one is
+evaluated on the test rows. A test set that is used again after a change of the model has become a validation set:
 the smallest of M test errors is optimistic, by about sqrt(2 log(M) / n) standard deviations of a loss.
 """
 
@@ -32,23 +32,23 @@ class Rows(NamedTuple):
 
 
 class Split:
-    """Divide rows into training, validation and test rows; the test rows are for one use.
+    """Split rows into training, validation and test rows, with a single use of the test rows.
 
     Parameters
     ----------
     X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
     test : float, default=0.2
-        Share of the rows (or of the groups) for the test.
+        Fraction of the rows (or of the groups) used for the test.
     validation : float, default=0.0
-        Share for validation; 0 if models are chosen by cross-validation.
+        Fraction used for validation; 0 if models are selected by cross-validation.
     stratify : bool or "auto", default="auto"
-        Whether every part has the same shares of the classes of y; "auto" stratifies class labels, unless there are
+        Whether every part has the same class proportions; "auto" stratifies class labels, unless there are
         groups or an order.
     groups : array-like of shape (n_samples,), optional
         Rows of a group stay together.
     ordered : bool, default=False
-        Whether the rows are in order of time: validation follows training, and the test follows both.
+        Whether the rows are in time order: validation follows training, and the test follows both.
     random_state : int, Generator or None
         Seed of the shuffle.
 
@@ -86,12 +86,10 @@ class Split:
         self._X, self._y = indexable(X), indexable(y, "y")
         n = count_rows(self._X)
         if count_rows(self._y) != n:
-            raise DataError(f"X has {n} rows and y has {count_rows(self._y)}: give one target per row.")
+            raise DataError(f"X has {n} rows and y has {count_rows(self._y)}: pass one target per row.")
         _check_shares(test, validation)
         if groups is not None and ordered:
-            raise ParameterError(
-                "Rows are split by groups or in order of time: give groups, or ordered=True, not both."
-            )
+            raise ParameterError("Rows are split by groups or in time order: pass groups, or ordered=True, not both.")
         units, unit_of = _units(groups, n)
         labels = None if groups is not None or ordered else _strata(self._y, stratify)
         order = np.arange(units) if ordered else np.random.default_rng(draw_seed(random_state)).permutation(units)
@@ -149,7 +147,7 @@ def _check_shares(test: Any, validation: Any) -> None:
     for name, share, least in (("test", test, "above 0"), ("validation", validation, "at least 0")):
         number = isinstance(share, float | int | np.number) and not isinstance(share, bool)
         if not number or not (0 <= share < 1) or (name == "test" and share == 0):
-            raise ParameterError(f"{name} must be a share of the rows, {least} and below 1; got {share!r}.")
+            raise ParameterError(f"{name} must be a fraction of the rows, {least} and below 1; got {share!r}.")
     if test + validation >= 1:
         raise ParameterError(f"test={test} and validation={validation} leave no rows to train on: use smaller shares.")
 
@@ -194,7 +192,7 @@ def _strata(y: Any, stratify: Any) -> Places | None:
 def _divided(order: Places, labels: Places | None, test: float, validation: float) -> list[Places]:
     """Return the units of training, validation and test; the last ones in order are for the test."""
     n = len(order)
-    if labels is not None:  # within each class, spread over the whole
+    if labels is not None:  # evenly spread within each class
         rank = np.empty(n)
         for code in np.unique(labels):
             own = order[labels[order] == code]

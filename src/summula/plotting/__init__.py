@@ -1,10 +1,10 @@
-"""Plots in a common style, and `plot`, which chooses the one that a fitted model or a result calls for.
+"""Plots in a common style, and `plot`, which draws the default plot of a fitted model or a result.
 
 Each function draws on the given axes, or on new ones, and returns them; none shows or saves the figure. They need
 matplotlib, which is imported on first use: `pip install matplotlib`.
 
-Reading order: `style` (colours, axes), `slices` and `planes` (what is varied of many columns), the pictures
-(`predictions`, `structure`, `fitting`, `policies`), `kinds` and `dispatch` (the picture that `plot` chooses).
+Reading order: `style` (colours, axes), `slices` and `planes` (selection of one or two of many columns), the plots
+(`predictions`, `structure`, `fitting`, `policies`), `kinds` and `dispatch` (the default plot of a model).
 """
 
 from summula.plotting.dispatch import plot

@@ -1,7 +1,7 @@
-"""One function that draws the natural picture of a fitted model, or of a result.
+"""`plot`, which draws the default plot of a fitted model or a result.
 
-A class that knows its picture has a method `_plot(X, y, *, ax, **options)`, or a public `plot`; these come first. For
-the others the picture follows from what they have: classes, centres, components, probabilities, a trace. Nothing is
+A class may define a method `_plot(X, y, *, ax, **options)`, or a public `plot`; these take precedence. For
+other models the plot follows from their attributes: classes, centres, components, probabilities, a trace. Nothing is
 imported from the models, so models of other libraries with the same attributes work too.
 """
 
@@ -21,18 +21,18 @@ from summula.plotting.style import check_installed
 __all__ = ["plot"]
 
 _MARGINS = ("LinearSVC", "PegasosSVC", "SVC")
-_REQUIRED = {  # attributes of a model that pictures need
+_REQUIRED = {  # attributes of a model required by each kind of plot
     **{"clusters": "cluster_centers_", "ellipses": "covariances_", "selection": "order_", "trace": "lower_bounds_"},
     **dict.fromkeys(("confusion", "curves"), "classes_"),
     **dict.fromkeys(("margin", "outliers"), "decision_function"),
 }
-_CATEGORICAL = ("CategoricalNB", "ID3Classifier")  # categories are not the points of a plane
+_CATEGORICAL = ("CategoricalNB", "ID3Classifier")  # categories are not points of a plane
 
 
 def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, ax: Any = None, **options: Any) -> Any:
-    """Draw the natural picture of a fitted model or a result.
+    """Draw the default plot of a fitted model or a result.
 
-    | model | picture |
+    | model | plot |
     |---|---|
     | classifiers, of two columns | regions of the classes, with levels of probability |
     | of one column; of more | probability of each class; the confusion matrix |
@@ -63,14 +63,14 @@ def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, a
     y : array-like of shape (n_samples,), or name of a column of X, optional
         Targets.
     kind : str, optional
-        Another picture than the natural one: "clusters", "confusion", "convergence", "curves", "ellipses",
+        A plot other than the default: "clusters", "confusion", "convergence", "curves", "ellipses",
         "importances", "loadings", "margin", "mean", "outliers", "path", "predictions", "regions", "roc", "scree",
         "selection", "surface" or "trace".
     ax : matplotlib Axes, optional
         Axes to plot on; by default new ones.
     **options : dict
-        Options of the picture, such as `columns=(0, 1)` for the two columns of regions, with the others at their
-        medians, or `column=0` for that of a fitted mean.
+        Options of the plot, such as `columns=(0, 1)` for the two columns of regions, with the others fixed at their
+        medians, or `column=0` for the column of a fitted mean.
 
     Returns
     -------
@@ -105,25 +105,25 @@ def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, a
 
 
 def _check_kind(model: Any, kind: str) -> None:
-    """Raise if a requested picture needs what the model does not have."""
+    """Raise if the requested plot needs attributes that the model lacks."""
     attribute = _REQUIRED.get(kind)
     for one in several(model):
         _check_fitted(one)
         name = type(one).__name__
         if attribute is not None and not hasattr(one, attribute):
-            raise ParameterError(f"A picture of the kind {kind!r} needs {attribute}, which {name} does not have.")
+            raise ParameterError(f"A plot of kind {kind!r} needs {attribute}, which {name} does not have.")
         if kind in ("predictions", "surface") and hasattr(one, "classes_"):
-            raise ParameterError(f"A picture of the kind {kind!r} is one of a regression, but {name} has classes.")
+            raise ParameterError(f"A plot of kind {kind!r} is for regression, but {name} has classes.")
 
 
 def _own_picture(model: Any, X: Any, ax: Any, options: dict[str, Any]) -> Any:
-    """Call the method `plot` of a model or a result, with X for its first argument, unless that is given by name."""
+    """Call the method `plot` of a model or a result, with X as its first argument, unless it is given by name."""
     parameters = [p for p in inspect.signature(model.plot).parameters.values() if p.kind < 2 and p.name != "ax"]
     if X is None:
         needed = [p.name for p in parameters if p.default is p.empty and p.name not in options]
         if needed:
             kind, name = type(model).__name__, needed[0]
-            raise DataError(f"The picture of {kind} needs {name}: pass it, summula.plot(model, {name}=...).")
+            raise DataError(f"The plot of {kind} needs {name}: pass it, summula.plot(model, {name}=...).")
         return model.plot(ax=ax, **options)
     first = [p.name for p in parameters if p.name not in options][:1]
     return model.plot(ax=ax, **dict.fromkeys(first, X), **options)
@@ -133,7 +133,7 @@ def _own_picture(model: Any, X: Any, ax: Any, options: dict[str, Any]) -> Any:
 
 
 def _natural(model: Any, X: Any, y: Any, options: dict[str, Any]) -> str:
-    """Return the kind of picture that a model calls for."""
+    """Return the default kind of plot of a model."""
     first = model[0] if isinstance(model, list | tuple) and len(model) else model
     if hasattr(first, "trace") and hasattr(first, "path"):
         return "path" if "f" in options else "convergence"
@@ -148,7 +148,7 @@ def _natural(model: Any, X: Any, y: Any, options: dict[str, Any]) -> str:
         ("cluster_centers_", "clusters"),
         ("lower_bounds_", "trace"),
     ):
-        if hasattr(first, attribute) and not hasattr(first, "component_indices_"):  # Nystroem's components are rows
+        if hasattr(first, attribute) and not hasattr(first, "component_indices_"):  # components of Nystroem are rows
             return kind
     if hasattr(model, "predict"):
         return _of_predictions(model, X, y, options)
@@ -173,14 +173,12 @@ def _check_fitted(model: Any) -> None:
 
 
 def _of_predictions(model: Any, X: Any, y: Any, options: dict[str, Any]) -> str:
-    """Return the kind of picture of a classifier or regressor, which depends on the number of columns."""
+    """Return the kind of plot of a classifier or regressor, which depends on the number of columns."""
     name, has_importances = type(model).__name__, hasattr(model, "feature_importances_")
     if X is None:
         if has_importances:
             return "importances"
-        raise DataError(
-            f"The picture of {name} shows its predictions among rows: pass them, summula.plot(model, X, y)."
-        )
+        raise DataError(f"The plot of {name} shows predictions for rows: pass them, summula.plot(model, X, y).")
     width = X.shape[1] if issparse(X) else len(Slices(X, "plot", model, y if isinstance(y, str) else None).names)
     classes = getattr(model, "classes_", None)
     if "columns" in options:
@@ -200,5 +198,5 @@ def _of_predictions(model: Any, X: Any, y: Any, options: dict[str, Any]) -> str:
 
 
 def _needs_curves(model: Any, classes: Any) -> bool:
-    """Whether a classifier of one column has not one curve, of a probability, but several, or one of a score."""
+    """Return whether a classifier of one column needs several curves, or one of a score instead of a probability."""
     return classes is not None and (np.size(classes) != 2 or not hasattr(model, "predict_proba"))

@@ -1,4 +1,4 @@
-"""The kinds of pictures of `summula.plot`: each takes a model, rows and targets, and calls the function for it."""
+"""Kinds of plots of `summula.plot`: each takes a model, rows and targets, and calls the plotting function."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["PICTURES", "several"]
 
 
 def several(model: Any) -> list[Any]:
-    """Return a list of models as it is, or of the one."""
+    """Return a list of models, or a list of the single model."""
     return list(model) if isinstance(model, list | tuple) else [model]
 
 
 def _needed(name: str, value: Any, kind: str) -> Any:
     if value is None:
-        raise DataError(f"A picture of the kind {kind!r} needs {name}: pass it, summula.plot(model, X, y).")
+        raise DataError(f"A plot of kind {kind!r} needs {name}: pass it, summula.plot(model, X, y).")
     return value
 
 
@@ -146,7 +146,7 @@ def _clusters(model: Any, X: Any, y: Any, *, columns: Any = None, **options: Any
         look = {"names": plane.names, "title": plane.title, "regions": False, **options}
         return cluster_regions(plane(rows), labels, plane(centers), **look)
     pair = [slices.place(column) for column in ((0, 1) if columns is None else columns)]
-    # Regions in two of several columns are not those of the clusters.
+    # In two of several columns, nearest-centre regions differ from those of the clusters.
     look = {"names": [slices.names[j] for j in pair], "regions": len(slices.names) == 2, **options}
     return cluster_regions(rows[:, pair], labels, centers[:, pair], **look)
 
@@ -168,7 +168,7 @@ def _selection(model: Any, X: Any, y: Any, **options: Any) -> Any:
     names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
     backward = model.direction == "backward"
     steps = [f"{'-' if backward else '+'} {names[j]}" for j in model.order_]
-    begins = len(model.scores_) > len(steps)  # with the score of all columns
+    begins = len(model.scores_) > len(steps)  # the first score is that of all columns
     chosen = model.n_features_in_ - model.n_features_to_select_ if backward else model.n_features_to_select_
     return selection_curve(
         model.scores_, ["all", *steps] if begins else steps, chosen=int(chosen) - (not begins), **options
@@ -185,7 +185,7 @@ def _path(model: Any, X: Any, y: Any, *, f: Callable[[Any], Any] | None = None, 
     from summula.plotting.fitting.paths import descent_path
 
     if f is None:
-        raise ParameterError("A path is drawn over the contours of the objective: pass it as f=.")
+        raise ParameterError("A path is plotted over the contours of the objective: pass it as f=.")
     return descent_path(f, *several(model), **options)
 
 

@@ -1,6 +1,6 @@
-"""The plane in which rows of many columns vary most, for pictures of rows and centres.
+"""The plane of largest variance of rows with many columns, for plots of rows and centres.
 
-With the mean m of the rows and W the first two principal components of them as columns, a row x is drawn at W'(x - m).
+With the mean m of the rows and their first two principal components as columns of W, a row x is plotted at W'(x - m).
 """
 
 from __future__ import annotations

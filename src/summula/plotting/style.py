@@ -1,7 +1,7 @@
-"""The one look of all pictures: colours, markers, axes. Nothing global is changed.
+"""The common style of all plots: colours, markers, axes. No global setting is changed.
 
-The colours are those of Okabe and Ito (2008), distinguishable with every common kind of colour blindness. They begin
-with a dark and a light one, and classes differ in their markers too, so that a grey print can be read.
+The colours are those of Okabe and Ito (2008), distinguishable with every common form of colour blindness. They begin
+with a dark and a light one, and classes also differ in their markers, so that plots can be printed in grey.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ INK = "#222222"
 GREY = "#767676"
 
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # as many as share no divisor with the colours: pairs repeat after 56
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # their number is coprime to that of the colours: pairs repeat after 56
 _TEXT = 9.0
 _SMALL = 8.0
 
@@ -62,14 +62,14 @@ def axes(ax: Any = None) -> Any:
 
     if ax is not None:
         return ax
-    # White, since lines and texts are dark, whatever the style of the session.
+    # White, since lines and texts are dark in any style.
     look: dict[str, Any] = {"figsize": (5.0, 3.75), "layout": "constrained", "facecolor": "white"}
     return pyplot.subplots(subplot_kw={"facecolor": "white"}, **look)[1]
 
 
 def dress(ax: Any, across: str, up: str, title: str = "") -> None:
     """Label the axes and apply the common style."""
-    # Dollar signs in names of columns are no formulas.
+    # Dollar signs in column names do not start formulas.
     ax.set_xlabel(across, fontsize=_TEXT, color=INK, parse_math=False)
     ax.set_ylabel(up, fontsize=_TEXT, color=INK, parse_math=False)
     if title:
@@ -81,7 +81,7 @@ def dress(ax: Any, across: str, up: str, title: str = "") -> None:
 
 
 def key_text(name: Any) -> str:
-    """Return the text of a legend entry; matplotlib leaves out those that begin with an underscore."""
+    """Return the text of a legend entry; matplotlib omits those that begin with an underscore."""
     text = str(name)
     return f" {text}" if text.startswith("_") else text
 

@@ -1,4 +1,4 @@
-"""The report of a trained model: one HTML file that needs nothing else."""
+"""The report of a trained model: one self-contained HTML file."""
 
 from summula.report.content import Content, Figure, Gallery, Item, Table
 from summula.report.page import render

@@ -25,15 +25,15 @@ __all__ = [
     "svg",
 ]
 
-Ticks = list[tuple[float, str]]  # places and their labels
+Ticks = list[tuple[float, str]]  # positions and their labels
 
 _CHARACTER = 6.6  # mean width of a character of the legend
-_WIDEST = 7.8  # the same where the page shows a small chart in a narrow column, with larger text
+_WIDEST = 7.8  # the same for small charts in narrow columns, with larger text
 _LEGEND_ROW = 18.0
 
 
 class Box(NamedTuple):
-    """The size of a chart and its margins, in units of the drawing."""
+    """Size and margins of a chart, in units of the drawing."""
 
     width: float
     height: float
@@ -43,7 +43,7 @@ class Box(NamedTuple):
     bottom: float
 
     def lowered(self, by: float) -> Box:
-        """The same chart with more room above it."""
+        """Return the same box with a larger top margin."""
         return self._replace(height=self.height + by, top=self.top + by)
 
 
@@ -63,7 +63,7 @@ class Axis(NamedTuple):
         return self.begin + (value - self.low) / (self.high - self.low) * (self.end - self.begin)
 
     def ticks(self, most: int = 5) -> list[float]:
-        """Round numbers within the axis, at most one more than `most`."""
+        """Return round numbers within the axis, at most one more than `most`."""
         power = 10.0 ** math.floor(math.log10((self.high - self.low) / (most - 1)))
         for step in (power, 2 * power, 5 * power, 10 * power):
             first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
@@ -72,7 +72,7 @@ class Axis(NamedTuple):
         return [k * step for k in range(first, last + 1)]
 
     def labelled_ticks(self, most: int = 5, *, across: bool = True) -> Ticks:
-        """Round numbers with their labels; along a horizontal axis as many as fit beside each other."""
+        """Return round numbers with labels; along a horizontal axis as many as fit."""
         found = _labelled(self.ticks(most))
         while across and most > 2 and not self._fits(found):
             most -= 1
@@ -89,7 +89,7 @@ class Axis(NamedTuple):
 
 
 def _labelled(values: Sequence[float]) -> Ticks:
-    """Values with short labels, or with longer ones where short ones would be equal."""
+    """Return values with short labels, or with longer ones if short ones would be equal."""
     texts = [number_text(value) for value in values]
     if len(set(texts)) < len(texts):
         texts = [f"{value:.12g}" for value in values]
@@ -97,7 +97,7 @@ def _labelled(values: Sequence[float]) -> Ticks:
 
 
 def axis_of(values: Sequence[Any], begin: float, end: float, fixed: tuple[float, float] | None = None) -> Axis:
-    """An axis over all values with a small margin, or over a fixed range."""
+    """Return an axis over all values with a small margin, or over a fixed range."""
     if fixed is not None:
         return Axis(*fixed, begin, end)
     joined = np.concatenate([np.asarray(v, float).ravel() for v in values])
@@ -110,7 +110,7 @@ def axis_of(values: Sequence[Any], begin: float, end: float, fixed: tuple[float,
 
 
 def number_text(value: float) -> str:
-    """A tick label; thousands and more are abbreviated."""
+    """Format a tick label; thousands and more are abbreviated."""
     if abs(value) < 1e-12:
         return "0"
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
@@ -120,25 +120,25 @@ def number_text(value: float) -> str:
 
 
 def clipped(name: str, most: int) -> str:
-    """A name, cut to a maximum number of characters."""
+    """Truncate a name to a maximum number of characters."""
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def svg(body: Sequence[str], label: str, width: float, height: float) -> str:
-    """A drawing with a label for screen readers."""
+    """Return a drawing with a label for screen readers."""
     head = f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(label)}">'
     return "".join([head, *body, "</svg>"])
 
 
 def date_ticks(low: float, high: float, box: Box) -> Ticks:
-    """Dates within a range of days since 1970: three, or two in a small chart."""
+    """Return dates within a range of days since 1970: three, or two in a small chart."""
     shares = (1 / 6, 1 / 2, 5 / 6) if box.width > SMALL.width else (1 / 4, 3 / 4)
     days = [round(low + share * (high - low)) for share in shares]
     return [(float(day), str(np.datetime64(day, "D"))) for day in sorted(set(days))]
 
 
 def level_ticks(names: Sequence[str], box: Box) -> Ticks:
-    """Names at 0, 1, 2, ..., cut to the room there is for each."""
+    """Return names at 0, 1, 2, ..., truncated to the available space."""
     width = (box.width - box.left - box.right) / len(names)
     return [(float(k), clipped(name, max(int(width / _WIDEST) - 1, 2))) for k, name in enumerate(names)]
 
@@ -161,7 +161,7 @@ def frame(box: Box, x: Axis, y: Axis, x_name: str, y_name: str, *, ticks: Ticks 
 
 
 def legend(names: Sequence[str], box: Box) -> tuple[list[str], float]:
-    """Names with their colours in lines above a chart, and the height of these lines."""
+    """Return a legend above a chart, and its height."""
     body, left, row = [], box.left, 0
     for k, name in enumerate(names):
         shown = clipped(name, 34)

@@ -47,18 +47,18 @@ def lines(
     mark: float | None = None,
     box: Box = NORMAL,
 ) -> str:
-    """Lines in one frame.
+    """Draw lines in one frame.
 
     Parameters
     ----------
     drawn : sequence of Line
     x_scale, y_scale : Scale
     diagonal : bool
-        Whether to draw the line on which both are equal.
+        Whether to draw the diagonal.
     dots : bool
         Whether to draw the points.
     mark : float, optional
-        Where to draw a vertical line.
+        Position of a vertical line.
     box : Box
     """
     names, above = legend([line.name for line in drawn], box) if len(drawn) > 1 else ([], 0.0)
@@ -97,7 +97,7 @@ def points(
     names: Sequence[str] = (),
     box: Box = NORMAL,
 ) -> str:
-    """Points in a frame; of many an even choice. `level` draws a horizontal line; `groups` are colours of `names`."""
+    """Draw points, evenly thinned if many; `level` draws a horizontal line; `groups` index the colours of `names`."""
     keys, by = legend(names, box) if len(names) > 1 else ([], 0.0)
     box = box.lowered(by)
     groups = np.zeros(len(px), np.intp) if groups is None else groups
@@ -124,7 +124,7 @@ def histogram(
     whole: bool = False,
     dates: bool = False,
 ) -> str:
-    """Histogram with bins of equal width.
+    """Draw a histogram with bins of equal width.
 
     Parameters
     ----------
@@ -132,10 +132,10 @@ def histogram(
         Several arrays are stacked, one colour each.
     x_name : str
     names : sequence of str
-        The legend of several arrays.
+        Names of several arrays, for the legend.
     box : Box
     whole : bool
-        Whether values are whole numbers; bins then hold the same number of them.
+        Whether values are integers; bins then contain the same number of them.
     dates : bool
         Whether values are days since 1970, to be labelled as dates.
     """
@@ -161,7 +161,7 @@ def histogram(
 
 
 def _edges(values: Array, whole: bool) -> Array:
-    """Bin edges: about the square root of the number of rows, at most 30."""
+    """Return bin edges: about the square root of the number of rows, at most 30."""
     low, high = float(values.min()), float(values.max())
     wanted = min(30, max(5, round(math.sqrt(len(values)))))
     if whole and high - low < 1e9:

@@ -9,7 +9,7 @@ __all__ = ["Content", "Figure", "Gallery", "Item", "Table"]
 
 
 class Table(NamedTuple):
-    """A table with a sentence about it; a cell is text, a number or None.
+    """A table with a caption; cells are text, numbers or None.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Table(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A drawing (SVG) with a sentence about it."""
+    """A drawing (SVG) with a caption."""
 
     title: str
     svg: str
@@ -33,7 +33,7 @@ class Figure(NamedTuple):
 
 
 class Gallery(NamedTuple):
-    """Small figures side by side, with a title and a sentence about all of them."""
+    """Small figures side by side, with a title and a caption for all of them."""
 
     title: str
     figures: Sequence[Figure]
@@ -52,16 +52,16 @@ class Content(NamedTuple):
     verdict : str
         One sentence with its guarantee.
     promises : sequence of str
-        What the guarantee rests on.
+        Assumptions of the guarantee.
     facts : sequence of pairs of str
         Shown beside the verdict.
     sections : sequence of pairs
         A heading, and its figures, galleries and tables.
     command : str
-        What was typed.
+        The command line or call.
     versions : mapping
     warnings : sequence of str
-        What the reader has to know before believing the verdict.
+        Warnings that qualify the verdict.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Matrices of coloured cells as SVG text: confusions, correlations, shares of missing values."""
+"""Matrices of coloured cells as SVG text: confusion matrices, correlations, fractions of missing values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from summula.report.axes import NORMAL, Box, clipped, svg
 
 __all__ = ["matrix"]
 
-_FADED = 0.6  # opacity from which on text on a cell is light
+_FADED = 0.6  # opacity above which text on a cell is light
 _CHARACTER = 7.0
 _SLANTED = 66.0  # height of slanted names of columns
 
@@ -28,7 +28,7 @@ def matrix(
     titles: tuple[str, str] = ("", ""),
     box: Box = NORMAL,
 ) -> str:
-    """Cells shaded by values in [-1, 1]; negative ones have another colour.
+    """Draw cells shaded by values in [-1, 1]; negative ones have another colour.
 
     Parameters
     ----------
@@ -37,11 +37,11 @@ def matrix(
     rows, columns : sequence of str
         Names; an empty list leaves them out.
     label : str
-        What screen readers say.
+        Label for screen readers.
     texts : sequence of sequences of str, optional
-        What is written on the cells.
+        Texts of the cells.
     titles : tuple of str
-        What the rows and the columns are.
+        Titles of the rows and the columns.
     box : Box
     """
     n, m = shades.shape

@@ -1,4 +1,4 @@
-"""The page around the content: one template, escaped throughout, with its style and its few lines of script inside."""
+"""The HTML page of a report: one template, escaped throughout, with inline style and script."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from summula.report.content import Content, Figure, Gallery, Item, Table
 
 __all__ = ["render"]
 
-_COLUMNS, _CHARACTERS = 5, 60  # of a table that fits into one of several columns of the page
+_COLUMNS, _CHARACTERS = 5, 60  # limits of a table that fits into a column of the page
 _HASH = re.compile(r"[0-9a-f]{32,}")
 
 
 def render(content: Content) -> str:
-    """The report as HTML text that refers to nothing outside itself.
+    """Render a report as self-contained HTML text.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def render(content: Content) -> str:
     environment.tests["numeric"] = _is_number
     environment.tests["wide"] = _is_wide
     environment.tests["hash"] = lambda value: isinstance(value, str) and _HASH.fullmatch(value) is not None
-    # Drawings are made by charts.py, which escapes the names in them.
+    # Drawings are created by charts.py, which escapes names.
     environment.filters["drawing"] = Markup
     template = environment.from_string(files("summula.report").joinpath("page.html").read_text(encoding="utf-8"))
     sections = [(heading, [_without_empty_columns(item) for item in items]) for heading, items in content.sections]
@@ -51,7 +51,7 @@ def render(content: Content) -> str:
 
 
 def _without_empty_columns(item: Item) -> Item:
-    """A table without columns that have no value in any row; other items as they are."""
+    """Remove columns without any value from a table; other items are unchanged."""
     if not isinstance(item, Table):
         return item
     kept = [j for j in range(len(item.columns)) if not item.rows or any(cell(row[j]) for row in item.rows)]
@@ -60,7 +60,7 @@ def _without_empty_columns(item: Item) -> Item:
 
 
 def _is_wide(table: Table) -> bool:
-    """Whether a table needs more than a column of the page: many columns, or words that are too long for it."""
+    """Return whether a table needs the width of the page: many columns, or long words."""
     longest = [max(map(_longest_word, one)) for one in zip(table.columns, *table.rows, strict=True)]
     return len(longest) > _COLUMNS or sum(longest) + 3 * len(longest) > _CHARACTERS
 
@@ -75,7 +75,7 @@ def _is_number(value: Any) -> bool:
 
 
 def cell(value: Any) -> str:
-    """A cell of a table as text."""
+    """Format a table cell."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, float):

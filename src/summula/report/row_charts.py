@@ -13,7 +13,7 @@ __all__ = ["bars", "intervals", "waterfall"]
 
 _ROW = 22  # height of a row
 _CHARACTER = 7.0  # width of a character
-_MOST_NAMES = 0.5  # share of the width that names may take
+_MOST_NAMES = 0.5  # maximum fraction of the width for names
 
 
 def _begin(box: Box, names: Sequence[str]) -> float:
@@ -24,7 +24,7 @@ def _begin(box: Box, names: Sequence[str]) -> float:
 def _by_row(
     names: Sequence[str], x: Axis, label: str, draw: Callable[[int, float], list[str]], box: Box, zero: float | None
 ) -> str:
-    """One row per name over a common axis; `zero` draws a vertical line."""
+    """Draw one row per name over a common axis; `zero` draws a vertical line."""
     height = _ROW * len(names) + 24
     body = []
     for value, text in x.labelled_ticks(4):
@@ -50,7 +50,7 @@ def _bar(x: Axis, a: float, b: float, middle: float, colour: int) -> str:
 
 
 def bars(names: Sequence[str], values: Sequence[float], label: str, *, box: Box = NORMAL) -> str:
-    """One horizontal bar per name."""
+    """Draw one horizontal bar per name."""
     x = axis_of([[0.0, *values]], _begin(box, names), box.width - box.right)
     return _by_row(names, x, label, lambda k, middle: [_bar(x, 0.0, values[k], middle, 0)], box, 0.0)
 
@@ -64,7 +64,7 @@ def intervals(
     *,
     box: Box = NORMAL,
 ) -> str:
-    """A point and a line from low to high for each name; a vertical line at 0 where that is in sight."""
+    """Draw a point and a line from low to high for each name, and a vertical line at 0 if it is in range."""
     x = axis_of([middles, lows, highs], _begin(box, names), box.width - box.right)
 
     def draw(k: int, middle: float) -> list[str]:
@@ -78,7 +78,7 @@ def intervals(
 
 
 def waterfall(names: Sequence[str], steps: Sequence[float], start: float, label: str, *, box: Box = NORMAL) -> str:
-    """Steps that lead from `start` to their total, one row each: upwards in one colour, downwards in another."""
+    """Draw a waterfall chart of steps from `start` to their total, one row each, with colours by sign."""
     places = start + np.concatenate([[0.0], np.cumsum(steps)])
     x = axis_of([places], _begin(box, names), box.width - box.right)
 

@@ -1,4 +1,4 @@
-"""Bias, variance and noise of a learner, measured by fitting it to many samples.
+"""Bias, variance and noise of a learner, estimated by fitting it to many samples.
 
 Let y = t(x) + e with E[e | x] = 0, and f_S the function that a learner fits to a random sample S. With
 f(x) = E_S[f_S(x)], the squared error on a new row is on average
@@ -36,14 +36,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BiasVariance:
-    """The parts of the mean squared error of a learner (1), each with its standard error.
+    """Components of the mean squared error of a learner (1), each with its standard error.
 
     Attributes
     ----------
     bias_squared, variance, noise : float
         Without `truth` the noise cannot be distinguished from the bias: `noise` is 0, and `bias_squared` contains it.
     error : float
-        Mean squared error of all fits on the test rows, measured directly.
+        Mean squared error of all fits on the test rows, computed directly.
     bias_squared_se, variance_se, noise_se, error_se : float
         Standard errors.
     X : array or frame of m rows
@@ -82,7 +82,7 @@ def bias_variance(
     n_fits: int = 100,
     random_state: Any = None,
 ) -> BiasVariance:
-    """Measure the bias-variance decomposition (1) of a regressor on samples of your own making.
+    """Estimate the bias-variance decomposition (1) of a regressor from user-supplied samples.
 
     Parameters
     ----------
@@ -92,9 +92,9 @@ def bias_variance(
     sampler : callable
         `sampler(rng)` draws a training sample (X, y) with a `numpy.random.Generator`.
     truth : callable, optional
-        `truth(X)` is the mean of y given x, for each row. Without it bias and noise are measured together.
+        `truth(X)` is the mean of y given x, for each row. Without it bias and noise are estimated jointly.
     test : tuple of X and y, optional
-        Rows to predict; by default one more sample.
+        Rows to predict; by default another sample.
     n_fits : int, default=100
         Number of samples, at least 3.
     random_state : int, Generator or None

@@ -183,6 +183,6 @@ def _log_size(hypotheses: Any, bits: Any) -> float:
         return float(bits) * _LOG_2
     if not isinstance(hypotheses, float | int | np.number) or not 1 <= hypotheses < math.inf:
         raise ParameterError(
-            f"hypotheses must be at least 1 and finite (of infinite classes give vc); got {hypotheses!r}."
+            f"hypotheses must be at least 1 and finite (pass vc for infinite classes); got {hypotheses!r}."
         )
     return math.log(hypotheses)

@@ -52,18 +52,18 @@ class HypothesisClass(ABC):
 
     @abstractmethod
     def realizes(self, points: Array, labels: Labels) -> bool:
-        """Whether a function of the class has these labels at these points."""
+        """Return whether a function of the class has these labels at these points."""
 
     @abstractmethod
     def dimension(self) -> int:
         """Return the VC dimension."""
 
     def _most_shattered(self, points: Array) -> int | None:
-        """Return the largest number of the points that are shattered, where there is a closed form."""
+        """Return the largest number of the points that are shattered, if there is a closed form."""
         return None
 
     def _line(self, points: Array, labels: Labels) -> Array:
-        """Return (w, b) of a line that separates the labels, for the picture; NaN if there is none."""
+        """Return (w, b) of a line that separates the labels, for the plot; NaN if there is none."""
         return np.full(3, np.nan)
 
     def _plot(self, X: Any, y: Any = None, *, ax: Any = None) -> Any:
@@ -71,11 +71,11 @@ class HypothesisClass(ABC):
         from summula.plotting.predictions.shattered import shattering
 
         if X is None:
-            raise DataError(f"The picture of {self} is about points: pass them, summula.plot(model, points).")
+            raise DataError(f"The plot of {self} needs points: pass them, summula.plot(model, points).")
         points = _points(X)
         if points.shape[1] != 2 or len(points) > _MOST_DRAWN:
             raise DataError(
-                f"Pictures of shattering have at most {_MOST_DRAWN} points with 2 coordinates; got {points.shape}."
+                f"Plots of shattering have at most {_MOST_DRAWN} points with 2 coordinates; got {points.shape}."
             )
         labels = np.array(list(product((False, True), repeat=len(points))))
         here = _class_of(self, points)
@@ -90,7 +90,7 @@ class Thresholds(HypothesisClass):
     n_features: ClassVar[int] = 1
 
     def realizes(self, points: Array, labels: Labels) -> bool:
-        """Whether all points with label 1 are larger than those with label 0."""
+        """Return whether all points with label 1 are larger than those with label 0."""
         one_class = bool(labels.all() or not labels.any())
         return one_class or bool(points[labels, 0].min() > points[~labels, 0].max())
 
@@ -109,7 +109,7 @@ class Boxes(HypothesisClass):
         _check_width(self.n_features)
 
     def realizes(self, points: Array, labels: Labels) -> bool:
-        """Whether the smallest box around the points with label 1 contains no others."""
+        """Return whether the smallest box around the points with label 1 contains no others."""
         if not labels.any():
             return True
         low, high = points[labels].min(axis=0), points[labels].max(axis=0)
@@ -132,11 +132,11 @@ class Halfspaces(HypothesisClass):
         _check_width(self.n_features)
 
     def realizes(self, points: Array, labels: Labels) -> bool:
-        """Whether a hyperplane has the points with label 1 strictly on one side, the others strictly on the other."""
+        """Return whether a hyperplane strictly separates the points with label 1 from the others."""
         if not self.homogeneous:
             one_class = bool(labels.all() or not labels.any())
             return bool(one_class or separating_hyperplane(points, labels).kind == "complete")
-        # Signed rows all lie on one side if and only if a hyperplane separates them from their mirror images.
+        # The signed rows are on one side if and only if a hyperplane separates them from their mirror images.
         signed = np.where(labels[:, None], points, -points)
         both = np.vstack([signed, -signed])
         found = separating_hyperplane(both, np.repeat([1, 0], len(points)), fit_intercept=False)
@@ -165,7 +165,7 @@ class Halfspaces(HypothesisClass):
 
 @dataclass(frozen=True)
 class _Finite(HypothesisClass):
-    """Finitely many functions; `patterns` are their labels at the points in question, once these are known."""
+    """Finitely many functions; `patterns` are their labels at the points, once these are known."""
 
     functions: tuple[Any, ...]
     patterns: frozenset[bytes] = frozenset()
@@ -190,7 +190,7 @@ class _Learner(HypothesisClass):
     classifier: Any
 
     def realizes(self, points: Array, labels: Labels) -> bool:
-        if labels.all() or not labels.any():  # which most classifiers refuse to learn
+        if labels.all() or not labels.any():  # for which most classifiers raise an error
             return True
         codes = labels.astype(np.int64)
         return bool((np.asarray(clone(self.classifier).fit(points, codes).predict(points)) == codes).all())
@@ -211,7 +211,7 @@ def shatters(model: Any, points: ArrayLike) -> bool:
         `Halfspaces`, `Boxes`, `Thresholds`; a classifier, for the functions it can fit; or the functions themselves
         (callables or fitted classifiers that predict 0 and 1, or False and True).
         Linear classifiers, also after transformers in a pipeline, are decided exactly, as half-spaces. Other
-        classifiers are fitted to every labelling with two classes: True is certain, False only says that these fits
+        classifiers are fitted to every labelling with two classes: True is certain, False only means that these fits
         do not realise all labellings.
     points : array-like of shape (n, d)
         At most 16 points; a list of numbers for d = 1.
@@ -222,7 +222,7 @@ def shatters(model: Any, points: ArrayLike) -> bool:
 
     Examples
     --------
-    Half-planes shatter the corners of a triangle, and never four points:
+    Half-planes shatter the corners of a triangle, but never four points:
 
     >>> from summula.theory import Halfspaces, shatters
     >>> shatters(Halfspaces(2), [[0, 0], [1, 0], [0, 1]])
@@ -263,7 +263,7 @@ def vc_dimension(model: Any, points: ArrayLike | None = None) -> int:
     Parameters
     ----------
     model : HypothesisClass, classifier, or list or dict of functions
-        As in `shatters`. Without points, a classifier must be linear and fitted, which tells the number of features.
+        As in `shatters`. Without points, a classifier must be linear and fitted, to know its number of features.
     points : array-like of shape (n, d), optional
         At most 16 points: the answer is the largest number of them that the class shatters, which is the VC dimension
         of the class on these points, and a lower bound of it elsewhere.
@@ -320,7 +320,7 @@ def _class_of(model: Any, points: Array | None) -> HypothesisClass:
     if not _is_linear(last):
         return _Learner(model)
     if points is None and not hasattr(last, "n_features_in_"):
-        raise ParameterError(f"{type(model).__name__} does not know its number of features yet: fit it first.")
+        raise ParameterError(f"The number of features of {type(model).__name__} is unknown: fit it first.")
     width = _lifted(model, points).shape[1] if points is not None else last.n_features_in_
     return Halfspaces(width, homogeneous=not getattr(last, "fit_intercept", type(last).__name__ != "PegasosSVC"))
 
@@ -337,7 +337,7 @@ def _is_linear(classifier: Any) -> bool:
 
 
 def _lifted(model: Any, points: Array) -> Array:
-    """The points as the last step of a pipeline with a linear classifier sees them."""
+    """Return the points transformed by a pipeline, as input of its last step, a linear classifier."""
     if not hasattr(model, "steps") or not _is_linear(model.steps[-1][1]) or len(model.steps) == 1:
         return points
     return np.asarray(clone(model[:-1]).fit_transform(points), np.float64)
@@ -369,7 +369,7 @@ def _labels_of(function: Any, points: Array) -> Labels:
 
 
 def _unrealized(hypotheses: HypothesisClass, points: Array) -> Labels | None:
-    """The first labelling, in lexicographic order, that no function has."""
+    """Return the first labelling, in lexicographic order, that no function has."""
     hypotheses = hypotheses.at(points) if isinstance(hypotheses, _Finite) else hypotheses
     if hypotheses._most_shattered(points) == len(points):
         return None

@@ -1,4 +1,4 @@
-"""Checks of a request against its table, before anything is read."""
+"""Validation of the options against the table, before anything is read."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["check_request"]
 
 
 def check_request(request: Request, table: TableSource) -> TableSource:
-    """Raise for options that cannot be met; the table without the columns that are left out."""
+    """Validate the options; return the table without the dropped columns."""
     check_delta(request.delta)
     if not 0.0 < request.holdout < 1.0:
-        raise ParameterError(f"holdout={request.holdout} is not a share of the rows; give one such as 0.2.")
+        raise ParameterError(f"holdout must be a fraction of the rows in (0, 1), such as 0.2; got {request.holdout}.")
     if request.models is not None and not request.models:
-        raise ParameterError("The list of models is empty; name at least one, or leave it out for all.")
+        raise ParameterError("The list of models is empty; pass at least one, or omit it for all.")
     if request.metric is not None:
         metric_name(request.metric)
     if request.task is not None:

@@ -1,4 +1,4 @@
-"""Names of metrics and of kinds of targets, and the words that other libraries use for them."""
+"""Names of metrics and types of targets, and their names in other libraries."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ def task_name(name: str) -> str:
 
 
 def metric_name(name: str) -> str:
-    """The name of a metric here, by any of its names; RMSE and R2 are squared errors, which rank models alike."""
+    """Return the name of a metric, given any of its names; RMSE and R2 map to squared error, which ranks alike."""
     others = {here: (*more, *_SAME_RANKING.get(here, ())) for here, more in _METRICS.items()}
     return _found(name, "metric", METRIC_NAMES, others)
 
 
 def ranks_alike(name: str) -> bool:
-    """Whether a metric is replaced by another one that puts models in the same order."""
+    """Return whether a metric is replaced by another one that ranks models in the same order."""
     return any(_plain(name) in more for more in _SAME_RANKING.values())
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that a word is most like: part of it, or nearly spelled as it is."""
+    """Return the known name most similar to a word: one that contains it, or has a similar spelling."""
     plain = _plain(name)
     names = {_plain(one): one for one in known}
     parts = [one for one in names if (one in plain and len(one) > 2) or plain in one] if plain else []

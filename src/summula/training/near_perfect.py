@@ -1,8 +1,8 @@
-"""A remark on predictions that are nearly exact on held-out rows.
+"""A remark on nearly exact predictions for held-out rows.
 
-Columns that are target leakage only together (price and amount, where the target is their product) are no leak each by
-itself, so `leaks` does not find them. What they have in common is that a model of them is nearly exact, which real data
-seldom allow. The columns that it is exact by are found by shuffling each among the held-out rows.
+Columns that leak the target only jointly (price and amount, if the target is their product) are not suspicious
+individually, so `leaks` does not detect them. But a model fitted to them is nearly exact, which is rare for real data.
+The columns responsible are found by permuting each among the held-out rows.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ __all__ = ["near_perfect_remark"]
 
 Array = NDArray[Any]
 
-_EXPLAINED = 0.999  # share of the variance of numbers
-_ERRORS, _MIN_BASELINE = 0.001, 0.05  # shares of rows
-_MIN_ROWS = {"numbers": 30, "classes": 200}  # fewer classes are often predicted without an error
+_EXPLAINED = 0.999  # fraction of the variance of a numeric target
+_ERRORS, _MIN_BASELINE = 0.001, 0.05  # fractions of rows
+_MIN_ROWS = {"numbers": 30, "classes": 200}  # with fewer, predictions without errors are common
 _SHUFFLED_ROWS, _SHUFFLED_COLUMNS = 1_000, 100
-_NAMED, _SHARE = 3, 0.95  # columns that are named at most, or that make up this share of the loss
+_NAMED, _SHARE = 3, 0.95  # maximum number of columns named, and their fraction of the loss
 
 
 def near_perfect_remark(model: Any, X: Any, y: Array, target: str) -> str:
-    """A warning where a model is nearly exact; otherwise nothing.
+    """Return a warning if a model is nearly exact, otherwise None.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def near_perfect_remark(model: Any, X: Any, y: Array, target: str) -> str:
     X : pyarrow.Table
         Held-out rows.
     y : ndarray
-        Their targets.
+        Targets of these rows.
     target : str
     """
     numbers = model.low is not None
@@ -63,7 +63,7 @@ def _loss(predicted: Array, y: Array, numbers: bool) -> float:
 
 
 def _columns_that_matter(model: Any, X: Any, y: Array, numbers: bool) -> list[str]:
-    """The columns whose shuffling costs most, the first of them first; none where there are very many columns."""
+    """Return the columns whose permutation increases the loss most, largest first; none if there are very many."""
     names = [str(name) for name in model.feature_names_in_]
     if len(names) > _SHUFFLED_COLUMNS:
         return []

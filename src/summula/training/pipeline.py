@@ -1,12 +1,12 @@
-"""A training run: set rows aside, compare candidates on the others, refit the best, certify it on the rows set aside.
+"""A training run: hold out rows, compare candidates on the others, refit the best, certify it on the held-out rows.
 
-1. read the target, and decide what it is (target.py)
+1. read the target, and detect its type (target.py)
 2. draw the hold-out and the folds (split.py)
-3. sum up the columns of the training rows, and plan their encodings (preprocessing)
-4. look for target leakage (leaks.py)
+3. summarise the columns of the training rows, and plan their encodings (preprocessing)
+4. detect target leakage (leaks.py)
 5. compare candidates fold by fold within the time (schedule.py), on rows in memory (memory_rows.py) or in scratch files
    (file_rows.py)
-6. fit the best to all training rows, and certify it on the rows held out (metrics.py)
+6. fit the best to all training rows, and certify it on the held-out rows (metrics.py)
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ __all__ = ["Listener", "Rows", "run", "versions"]
 
 Array = NDArray[Any]
 
-_LAST, _LONGEST_LAST = 0.15, 10.0  # share of the time, and seconds, for the certificate, the report and the files
+_LAST, _LONGEST_LAST = 0.15, 10.0  # fraction of the time, and seconds, for the certificate, the report and the files
 _LONGEST_BEFORE = 5.0  # seconds
-_COPIES = 6  # how many times a table is held in memory: itself, two encodings, and what fits need
+_COPIES = 6  # number of copies of a table in memory: itself, two encodings, and those of fits
 _LOOKED_AT = 50_000  # rows of files that are searched for leakage
-_SHOWN = 100_000  # held-out rows that a report draws
-_DRAWN = 10_000  # training rows that a report draws
+_SHOWN = 100_000  # held-out rows in the report
+_DRAWN = 10_000  # training rows in the report
 
 
 class Listener(Protocol):
@@ -83,11 +83,11 @@ class Listener(Protocol):
         """Receive a remark."""
 
     def progress(self, total: int) -> Any:
-        """A context manager with a function to call with the fold, the model, and the number of steps that are done."""
+        """Return a context manager that yields a function of the fold, the model, and the number of completed steps."""
 
 
 class Target(NamedTuple):
-    """The target of a table: values (of rows without one anything), where there is one, and what it is."""
+    """The target of a table: values (arbitrary if missing), a mask of the rows that have one, and its type."""
 
     y: Array
     known: NDArray[np.bool_]
@@ -95,10 +95,10 @@ class Target(NamedTuple):
 
 
 def run(request: Request, table: TableSource, listener: Listener) -> TrainingResult:
-    """Train on a table; `check_request` has been called."""
+    """Train on a table whose request has been validated by `check_request`."""
     began = time.monotonic()
     with located_in(table.table) if table.is_scan else nullcontext(), ExitStack() as open_folders:
-        open_folders.callback(expect_later)  # nothing is expected once this run has ended
+        open_folders.callback(expect_later)  # no kernels are expected after this run
         return _Training(request, table, listener, began).run(open_folders)
 
 
@@ -141,7 +141,9 @@ class _Training:
         rows = self._rows(encoders, candidates, y, split, open_folders)
         board, fitted = self._compared(candidates, rows, split, judge, encoders)
         best = board.best
-        left_out = None if request.time_column else out_of_fold(best, board.rounds)  # (later rows may go beyond)
+        left_out = (
+            None if request.time_column else out_of_fold(best, board.rounds)
+        )  # (later rows may exceed this range)
         predicted = [one.output for one in left_out or ()]
         model = table_model(encoders[best.codes], fitted, request.target, judge, y[split.training], predicted)
         model.threshold = best.threshold if judge.chooses_threshold else None
@@ -219,7 +221,7 @@ class _Training:
         return split if classes is None else self._with_classes(target.y, split)
 
     def _with_classes(self, y: Array, split: Split) -> Split:
-        """The rounds that are fitted on several classes; remark on classes that cannot be learned or evaluated."""
+        """Return the rounds with several classes; remark on classes that cannot be learned or evaluated."""
         labels, counts = np.unique(y[split.training], return_counts=True)
         rarest, name = labels[counts.argmin()], self.request.target
         rounds = [one for one in split.rounds if len(np.unique(y[np.isin(split.folds, one[0])])) > 1]
@@ -262,7 +264,7 @@ class _Training:
             return dict(column_sums(blocks_of_rows(self.table.table, self.features, split.training)))
 
     def _training_sample(self, split: Split, y: Array, sums: dict[str, Any]) -> Labelled:
-        """The first training rows in memory, as they are in the table, except for text that is read as numbers."""
+        """Return the first training rows in memory, unencoded except for text that is read as numbers."""
         import pyarrow as pa
 
         if self.table.is_scan:
@@ -307,7 +309,7 @@ class _Training:
         request = self.request
         folds = [Fold(rows, fit_on, judge_on, judge) for fit_on, judge_on in split.rounds]
         everything = list(range(int(split.folds.max()) + 1))
-        # What follows the comparison takes about as long as what came before it, in wide tables most of the time.
+        # The steps after the comparison take about as long as those before it, in wide tables most of the time.
         before = min(time.monotonic() - self.began, _LONGEST_BEFORE)
         end = self.began + request.time - min(_LAST * request.time, _LONGEST_LAST) - before
         budget = Budget(end, rows.count(everything))
@@ -330,13 +332,13 @@ class _Training:
     def _linear_fit(
         self, board: Leaderboard, model: TableModel, rows: Rows, encoder: TableEncoder, split: Split
     ) -> LinearFit | None:
-        """The best linear candidate on all training rows, for the coefficients of a report."""
+        """Fit the best linear candidate to all training rows, for the coefficients in the report."""
         everything = list(range(int(split.folds.max()) + 1))
         n_rows = rows.count(everything)
 
         def fit(candidate: Candidate, seconds: float) -> Any:
             if time.monotonic() + seconds > self.began + self.request.time:
-                raise TimeLimitError("There is no time left for a further fit.")
+                raise TimeLimitError("There is no time left for another fit.")
             return rows.fit(candidate, seconds, everything, n_rows)
 
         return linear_fit(board, model.model, encoder, n_rows, fit)
@@ -350,7 +352,7 @@ class _Training:
         split: Split,
         holdout: EncodedHoldout,
     ) -> tuple[Any, bool]:
-        """The certificate, and whether held-out rows show that the model is better than the baseline."""
+        """Return the certificate, and whether held-out rows show that the model is better than the baseline."""
         X, y = rows.holdout()
         places = np.flatnonzero(split.held_out)
         with quietly(), numbered(places.__getitem__):
@@ -369,12 +371,12 @@ class _Training:
             certificate = replace(certificate, sampling="latest rows")
         if comparison is None:
             return certificate, False
-        if comparison.p_value is not None:  # two-sided; a model that is better by chance is one side
+        if comparison.p_value is not None:  # two-sided; only one side is relevant here
             return certificate, bool(comparison.estimate < 0 and comparison.p_value / 2 <= self.request.delta)
         return certificate, bool(comparison.upper < 0)
 
     def _judge_on_holdout(self, board: Leaderboard, model: TableModel, holdout: EncodedHoldout, judge: Judge) -> None:
-        """The metric of every finished candidate on held-out rows."""
+        """Evaluate every finished candidate on held-out rows."""
         for entry in board.entries:
             if entry.model is None or board.interrupted:
                 continue
@@ -405,14 +407,14 @@ class _Training:
 
 
 def _with_baseline(board: Leaderboard) -> list[tuple[LeftOut, LeftOut]]:
-    """Out-of-fold predictions of the best candidate and of the baseline, fold by fold."""
+    """Return out-of-fold predictions of the best candidate and of the baseline, fold by fold."""
     baseline = next((one for one in board.entries if one.name == "baseline"), board.best)
     own, other = (out_of_fold(one, board.rounds) for one in (board.best, baseline))
     return [] if own is None or other is None else list(zip(own, other, strict=True))
 
 
 def _label(value: Any) -> str:
-    """A class as a sentence names it."""
+    """Format a class label for messages."""
     return repr(value.item() if hasattr(value, "item") else value)
 
 
@@ -429,7 +431,7 @@ def quietly() -> Iterator[None]:
 
 
 def versions() -> dict[str, str]:
-    """The versions of what computed this."""
+    """Return the versions of Python and the libraries in use."""
     from importlib.metadata import version
 
     found = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba", "pyarrow")}

@@ -23,30 +23,30 @@ __all__ = ["RESULT_NAMES", "WARNING", "TrainingResult"]
 
 Array = NDArray[Any]
 
-RESULT_NAMES = ("model.summula", "report.html", "leaderboard.csv", "certificate.json")  # files of a folder of results
-WARNING = "Warning: "  # begins a remark that the report shows above everything else
+RESULT_NAMES = ("model.summula", "report.html", "leaderboard.csv", "certificate.json")  # files of a results folder
+WARNING = "Warning: "  # prefix of remarks that the report shows first
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """Rows of the table in memory and their targets; of very many the first."""
+    """Rows of the table in memory and their targets; only the first if there are very many."""
 
     X: Any
     y: Array
 
     def head(self, rows: int) -> Labelled:
-        """The first rows."""
+        """Return the first rows."""
         return Labelled(self.X.slice(0, rows), self.y[:rows])
 
 
 @dataclass
 class TrainingResult:
-    """A trained model, and how good it is.
+    """A trained model with its certificate and report.
 
     Attributes
     ----------
     model : TableModel
-        The best candidate, fitted to all training rows; `predict` and `predict_proba` take frames as they are.
+        The best candidate, fitted to all training rows; `predict` and `predict_proba` accept raw frames.
     certificate : RiskCertificate
         Bounds on the true risk of the model, from the held-out rows.
     baseline : float
@@ -57,9 +57,9 @@ class TrainingResult:
     leaks : dict of str to str
         Columns that look like target leakage, with the evidence.
     remarks : list of str
-        What was noticed about the table.
+        Remarks on the table.
     metric : str
-        What candidates were compared by.
+        Metric of the comparison.
     n_rows, n_training : int
         Number of rows in the table, and of training rows.
     seconds : float
@@ -87,7 +87,7 @@ class TrainingResult:
     _finished: str = field(repr=False)
     _versions: dict[str, str] = field(repr=False)
     _streamed: bool = field(repr=False, default=False)
-    _encoded_holdout: Array | None = field(repr=False, default=None)  # `_holdout.X` as the model's encoder encodes it
+    _encoded_holdout: Array | None = field(repr=False, default=None)  # `_holdout.X` encoded by the model's encoder
 
     @property
     def verdict(self) -> str:
@@ -110,7 +110,7 @@ class TrainingResult:
 
     @property
     def leaderboard(self) -> Any:
-        """All candidates, the best first: a pandas frame, or a pyarrow Table where pandas is not installed."""
+        """All candidates, best first: a pandas frame, or a pyarrow Table if pandas is not installed."""
         rows = self._board.rows()
         try:
             import pandas as pd
@@ -121,7 +121,7 @@ class TrainingResult:
         return pd.DataFrame(rows).astype({"rank": "Int64"})
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Write a report as one HTML file, which is self-contained.
+        """Write the report as a self-contained HTML file.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class TrainingResult:
         Parameters
         ----------
         folder : path
-            Made if it does not exist. Results of an earlier run there are replaced.
+            Created if it does not exist. Results of an earlier run are replaced.
         """
         from summula.training.results_folder import exclusive, output_folder
 
@@ -152,11 +152,11 @@ class TrainingResult:
             self._write(place)
 
     def _write(self, folder: str) -> None:
-        """Write all results; the caller holds the folder."""
+        """Write all results; the caller has locked the folder."""
         import summula
         from summula.training.results_folder import write_together, write_whole
 
-        # Everything is made before anything is written.
+        # All content is computed before anything is written.
         page, board, certificate = self._page(), _as_csv(self._board.rows()), self.certificate.to_json() + "\n"
         writers = (
             lambda path: summula.save(self.model, path),

@@ -1,4 +1,4 @@
-"""Several files of one folder that change together: all of them or none, whatever happens.
+"""Atomic replacement of several files in a folder.
 
 New files are written to a staging folder inside the target folder. Renaming a manifest into place commits them: it
 names the staging folder and its files. Then the files are moved to their names, and manifest and staging folder are
@@ -6,7 +6,7 @@ removed. A process that dies before the commit leaves the old files in force, on
 the next command that uses the folder (`committed_path`) completes the move, or reads the files where they are, as
 `summula.load` does (`committed_version`).
 
-One process at a time holds the folder (`exclusive`), by a lock of the operating system, which ends with the process.
+One process at a time locks the folder (`exclusive`), with a lock of the operating system, which ends with the process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOCK = ".summula-lock"
 
 
 def output_folder(path: str) -> str:
-    """A folder that can be written to; made if need be."""
+    """Return a folder that can be written to, created if necessary."""
     try:
         os.makedirs(path, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
@@ -41,7 +41,7 @@ def output_folder(path: str) -> str:
 
 
 def write_whole(path: str, text: str) -> None:
-    """Write a text file; what was there stays until the new one is complete on disk."""
+    """Write a text file; an existing file is replaced once the new one is complete on disk."""
     folder = os.path.dirname(os.path.abspath(path))
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".summula-")
     try:
@@ -61,7 +61,7 @@ def write_whole(path: str, text: str) -> None:
 
 @contextmanager
 def exclusive(folder: str) -> Iterator[None]:
-    """Hold a folder for the length of a with-block; an error says that another process holds it."""
+    """Lock a folder within a with-block; raise if another process has locked it."""
     path = os.path.join(folder, _LOCK)
     lock = _locked(path)
     if lock is None:
@@ -71,16 +71,16 @@ def exclusive(folder: str) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):  # Windows removes no open file: an empty one is left there
+        with suppress(OSError):  # Windows cannot remove open files: an empty one is left
             os.unlink(path)
         os.close(lock)
 
 
 def write_together(folder: str, writers: Mapping[str, Callable[[str], object]]) -> None:
-    """Write several files of a folder, all or none: each function is given a path to write to.
+    """Write several files of a folder, all or none; each function is called with the path to write to.
 
-    The caller holds the folder (`exclusive`). Until the last file is complete, and after any error, what was there
-    stays.
+    The caller has locked the folder (`exclusive`). Until the last file is complete, and after any error, the existing
+    files are unchanged.
     """
     _complete(folder)
     _remove_leftovers(folder)
@@ -103,13 +103,13 @@ def write_together(folder: str, writers: Mapping[str, Callable[[str], object]]) 
 
 
 def _complete(folder: str) -> None:
-    """Move the files of a commit to their names, where an earlier process has not done so."""
+    """Move the files of a commit to their names, unless an earlier process has done so."""
     commit = pending_commit(folder)
     if commit is None:
         return
     _sync(folder)
     for name in commit.names:
-        with suppress(FileNotFoundError):  # it has been moved
+        with suppress(FileNotFoundError):  # moved before
             os.replace(os.path.join(commit.stage, name), os.path.join(folder, name))
     _sync(folder)
     with suppress(FileNotFoundError):
@@ -118,7 +118,7 @@ def _complete(folder: str) -> None:
 
 
 def committed_path(path: str) -> str:
-    """Return the path of the committed version of a file: its path, or in the staging folder where it cannot be
+    """Return the path of the committed version of a file: its own, or one in the staging folder if it cannot be
     moved.
     """
     folder = os.path.dirname(path) or "."
@@ -137,7 +137,7 @@ def _remove_leftovers(folder: str) -> None:
 
 def _sync(path: str) -> None:
     """Wait until a file, or the names in a folder, are on disk."""
-    with suppress(OSError):  # not every system lets folders be opened
+    with suppress(OSError):  # some systems cannot open folders
         handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -146,12 +146,12 @@ def _sync(path: str) -> None:
 
 
 def _locked(path: str) -> int | None:
-    """An open file that is locked for this process, or None when another has it."""
+    """Return an open file locked by this process, or None if another process has locked it."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             _lock(handle)
-            # Whoever had it before may have removed it between our two steps: then it locks nothing.
+            # Its previous owner may have removed it between opening and locking: then the lock has no effect.
             if os.path.samestat(os.fstat(handle), os.stat(path)):
                 return handle
         except FileNotFoundError:
@@ -166,7 +166,7 @@ def _locked(path: str) -> int | None:
 
 
 def _lock(handle: int) -> None:
-    """Lock an open file; BlockingIOError when another process has it. (Where files have no locks, nothing.)"""
+    """Lock an open file; raise BlockingIOError if another process has locked it. (No-op without file locks.)"""
     try:
         import fcntl
     except ImportError:

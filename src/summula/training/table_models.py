@@ -1,4 +1,4 @@
-"""Encoder and fitted model as one model of a table; the baseline and the members of an ensemble in the same form."""
+"""Encoder and fitted model combined into a table model; the same for the baseline and ensembles."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from summula.training.models import AveragedClassifier, AveragedRegressor
 __all__ = ["Clipped", "Encoders", "average_of", "baseline_of", "encoders_of", "table_model"]
 
 Array = NDArray[Any]
-Encoders = dict[bool | None, Any]  # by `Entry.codes`
+Encoders = dict[bool | None, Any]  # keys are values of `Entry.codes`
 
 _TREE_LEVELS = 250
-_MARGIN = 0.1  # share of the range of predictions by which it is widened
+_MARGIN = 0.1  # widening of the range of predictions, relative to it
 
 
 def encoders_of(sums: Any, names: list[str]) -> Encoders:
-    """Encoders for trees (True), for linear models (False), and for both side by side (None)."""
-    # (A tree has room for 255 bins, and takes a category for one column whatever its levels.)
+    """Return encoders for trees (True), for linear models (False), and for both (None)."""
+    # (A tree has at most 255 bins, and a category is one column for any number of levels.)
     linear, trees = TableEncoder(standardize=True), TableEncoder(categories="codes", max_levels=_TREE_LEVELS)
     linear, trees = linear.use_sums(sums, names), trees.use_sums(sums, names)
     return {False: linear, True: trees, None: PairedEncoder(trees, linear)}
 
 
 def average_of(encoders: Encoders, entry: Entry, models: Sequence[Any]) -> Any:
-    """The model of an ensemble: each member takes its columns of the rows as they are encoded for the ensemble."""
+    """Return the model of an ensemble: each member uses its columns of the encoded rows of the ensemble."""
     kind = AveragedClassifier if entry.candidate.kind == "classes" else AveragedRegressor
     starts, stops = [], []
     for member, _ in entry.members:
@@ -46,11 +46,11 @@ def average_of(encoders: Encoders, entry: Entry, models: Sequence[Any]) -> Any:
 def table_model(
     encoder: Any, fitted: Any, target: str, judge: Judge, y: Array, predicted: Sequence[Array] = ()
 ) -> TableModel:
-    """Encoder and fitted model in one; numbers are clipped to the range of the training target.
+    """Combine encoder and fitted model; predicted numbers are clipped to the range of the training target.
 
-    With `predicted`, the predictions for rows that were left out of fits, numbers are clipped to the range of these as
-    well, widened by a tenth on both sides. It is rarely left by rows of the same population, and the narrower it is,
-    the fewer held-out rows show that the model is better than a constant.
+    With out-of-fold predictions `predicted`, numbers are also clipped to the range of these, widened by a tenth on both
+    sides. Rows of the same population rarely exceed it, and the narrower it is, the fewer held-out rows suffice to show
+    that the model is better than a constant.
     """
     numbers = judge.classes is None
     clip_low, clip_high = None, None
@@ -72,7 +72,7 @@ def table_model(
 
 
 class _Constant:
-    """The baseline on raw rows: one prediction for all of them."""
+    """The baseline for raw rows: the same prediction for all."""
 
     def __init__(self, table: TableModel) -> None:
         self.model = table.model
@@ -91,7 +91,7 @@ class _Constant:
 
 
 def baseline_of(board: Leaderboard, model: TableModel, encoder: TableEncoder) -> _Constant | None:
-    """The baseline, to be judged as `model` is; None where it is the model itself."""
+    """Return the baseline in the form of `model`, or None if the model is the baseline."""
     fitted = next((one.model for one in board.entries if one.name == "baseline"), None)
     if fitted is None or board.best.name == "baseline":
         return None
@@ -100,7 +100,7 @@ def baseline_of(board: Leaderboard, model: TableModel, encoder: TableEncoder) ->
 
 
 class Clipped:
-    """A fitted model whose numbers are clipped as those of the table model are."""
+    """A fitted model whose predictions are clipped like those of the table model."""
 
     def __init__(self, model: Any, table: TableModel) -> None:
         self.model, self._table = model, table

@@ -41,7 +41,7 @@ def train(
     stream: bool = False,
     progress: bool = True,
 ) -> TrainingResult:
-    """Compare models on a table, refit the best, and certify it on rows that were set aside first.
+    """Compare models on a table, refit the best, and certify it on held-out rows.
 
     Parameters
     ----------
@@ -50,13 +50,13 @@ def train(
     target : str
         The column to predict.
     time : float, default=60
-        Seconds to spend; compiling kernels, once on a machine, is not counted.
+        Time limit in seconds; compilation of kernels, once per machine, is not counted.
     metric : str, optional
-        What candidates are compared by. Classes: "accuracy" (default), "balanced_accuracy", "f1", "auc",
+        Metric of the comparison. Classes: "accuracy" (default), "balanced_accuracy", "f1", "auc",
         "average_precision", "log_loss", "expected_cost" (default with costs). Numbers: "absolute" (default), "squared",
         "poisson".
     costs : {path, mapping, array-like of shape (n_classes, n_classes)}, optional
-        costs[predicted class, true class]: what a prediction (row) costs if a class (column) is true, classes in sorted
+        costs[predicted class, true class]: cost of each prediction (row) for each true class (column), in sorted
         order; or a mapping {predicted: {true: cost}}; or a CSV file whose header is "predicted" and the true classes.
     groups : str, optional
         A column whose values name groups of rows (patients, sites): hold-out and folds take whole groups. It is not
@@ -65,21 +65,21 @@ def train(
         A column of times: the latest rows are held out, and folds are judged on later rows than they are fitted on. It
         is not used as a feature.
     models : list of str, optional
-        Candidates, such as ["logistic", "boosting"]; all that fit the target when None.
+        Candidates, such as ["logistic", "boosting"]; None for all that apply to the target.
     class_weight : dict or "balanced", optional
-        Given to the candidates that know it.
+        Passed to the candidates that support it.
     drop : list of str
         Columns to leave out.
     task : {"classes", "numbers"}, optional
-        What the target holds, if not what it looks like.
+        Type of the target, if not as detected.
     holdout : float, default=0.2
-        The share of the rows that is set aside.
+        Fraction of the rows held out.
     delta : float, default=0.05
-        The chance that a bound of the certificate is wrong.
+        Probability that a bound of the certificate is wrong.
     random_state : int, default=0
-        Draws the hold-out and the folds.
+        Seed of the hold-out and the folds.
     stream : bool, default=False
-        Train from scratch files, as is done for tables beyond memory anyway.
+        Train from scratch files, as for tables larger than memory.
     progress : bool, default=True
         Whether to show a progress bar, on terminals and in notebooks.
 
@@ -123,18 +123,18 @@ def train(
 
 def _seed(given: Any) -> int:
     if isinstance(given, bool) or not isinstance(given, Integral) or not 0 <= int(given) < 2**32:
-        raise ParameterError(f"random_state={given!r} is not a seed; give a whole number from 0 to {2**32 - 1}.")
+        raise ParameterError(f"random_state must be an int from 0 to {2**32 - 1}; got {given!r}.")
     return int(given)
 
 
 def _seconds(given: Any) -> float:
     if not isinstance(given, Real) or not float(given) > 0:
-        raise ParameterError(f"time={given!r} is not a number of seconds; give one such as 60.")
+        raise ParameterError(f"time must be a positive number of seconds, such as 60; got {given!r}.")
     return float(given)
 
 
 def _column_name(option: str, given: Any) -> str:
-    """The name of a column; those of pandas may be whole numbers."""
+    """Return the name of a column; names in pandas may be integers."""
     if isinstance(given, str | Integral):
         return str(given)
     raise ParameterError(
@@ -143,7 +143,7 @@ def _column_name(option: str, given: Any) -> str:
 
 
 def _command(given: dict[str, Any]) -> str:
-    """The call that was made, without arguments that have their default values; data and costs by name."""
+    """Return the call as text, without default arguments, and with data and costs by name."""
     target = given["target"]
     parts = [f"summula.train(data, {target!r}" if isinstance(target, str | Integral) else "summula.train(data, target"]
     for name, parameter in inspect.signature(train).parameters.items():
@@ -156,7 +156,7 @@ def _command(given: dict[str, Any]) -> str:
 
 
 class _PythonListener:
-    """Remarks go to logging; progress is shown where it can move."""
+    """Logs remarks, and shows progress on terminals and in notebooks."""
 
     def __init__(self, progress: bool) -> None:
         self._progress = progress
@@ -167,7 +167,7 @@ class _PythonListener:
 
     @contextmanager
     def progress(self, total: int) -> Iterator[Callable[[int, str, int], None]]:
-        """A progress bar on a terminal or in a notebook, where rich is installed."""
+        """Show a progress bar on a terminal or in a notebook, if rich is installed."""
         moves = self._progress and (sys.stderr.isatty() or _in_notebook())
         try:
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

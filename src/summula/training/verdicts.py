@@ -1,4 +1,4 @@
-"""A certificate in a sentence that a person can use."""
+"""Certificates as sentences."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _constant(result: TrainingResult) -> str:
 
 
 def certified_sentence(name: str, target: str, model: Any, certificate: Any, compared: str = "") -> str:
-    """Describe the certificate of a table model; `compared` is put after the observed risk."""
+    """Describe the certificate of a table model; `compared` is inserted after the observed risk."""
     loss = _loss_of(model)
     rows = f"{certificate.n:,} held-out row{'' if certificate.n == 1 else 's'}"
     if certificate.n_groups is not None:
@@ -72,7 +72,7 @@ def _loss_of(model: Any) -> str:
 
 
 def _amount(loss: str, value: float, *, up: bool = False) -> str:
-    """A risk in words; bounds are rounded up."""
+    """Format a risk; bounds are rounded up."""
     if loss == "error":
         return f"{_digits(100 * value, 3, up)} %"
     return _digits(math.sqrt(value) if loss == "squared" else value, 4, up)

@@ -1,16 +1,15 @@
-"""Compile on a second core: kernels that a fit will need later, while it compiles those that it needs now.
+"""Compilation on a second core of kernels that a fit will need later, while it compiles those that it needs now.
 
 Numba compiles on one thread at a time. A fit with several large kernels names functions that compile some of them, each
 with one argument if that follows after a colon:
 
     expect_kernels("summula.tree.growing.grower:compile_grow")
 
-Nothing happens as long as kernels are found in the disk cache. At the first that is not, a new interpreter is started
-that calls these functions. Both processes share the cache and its locks: no kernel is compiled twice, and the fit
-compiles what the other process does not: before it waits, also what it needs later (`compile_meanwhile`). A program
-that fits several models names what those after the first will need (`expect_later`), which is compiled when nothing
-more urgent is left. The other process ends with the one that started it, at the latest.
-`SUMMULA_BACKGROUND_COMPILATION=0` turns it off.
+Nothing happens as long as kernels are found in the disk cache. At the first one that is missing, a new interpreter is
+started that calls these functions. Both processes share the cache and its locks: no kernel is compiled twice, and
+before the fit waits for a kernel it compiles others that it needs later (`compile_meanwhile`). A program that fits
+several models announces the kernels of later ones (`expect_later`), which are compiled with lower priority. The other
+process ends at the latest with the one that started it. `SUMMULA_BACKGROUND_COMPILATION=0` disables it.
 """
 
 from __future__ import annotations
@@ -40,19 +39,19 @@ _processes: list[subprocess.Popen[bytes]] = []
 
 
 def expect_kernels(*targets: str) -> None:
-    """Name functions, as ``"module:function"`` or ``"module:function:argument"``, that compile what a fit will need."""
+    """Announce functions, ``"module:function"`` or ``"module:function:argument"``, that compile kernels of a fit."""
     global _expected
     _expected = targets
 
 
 def expect_later(*targets: str) -> None:
-    """Name functions that compile, in this order, what further fits will need; none forgets those named before."""
+    """Announce functions that compile, in this order, kernels of later fits; none clears those announced before."""
     global _later
     _later = targets
 
 
 def start_background() -> None:
-    """Start a process that compiles what is expected, once, if a second core may be used and no other one is busy."""
+    """Start a process that compiles the expected kernels, once, if a second core is available and none is running."""
     targets = [target for target in dict.fromkeys((*_expected, *_later)) if target not in _started]
     if not targets or not _may_start():
         return
@@ -67,7 +66,7 @@ def start_background() -> None:
 
 
 def compile_meanwhile(*targets: str) -> None:
-    """Call functions given by name, as long as the other process is compiling; nothing otherwise."""
+    """Call functions given by name while the other process is compiling; otherwise do nothing."""
     for target in targets:
         if _is_busy():
             compile_targets([target])
@@ -83,12 +82,12 @@ def compile_targets(targets: Sequence[str]) -> None:
 def _may_start() -> bool:
     from summula.core.engine.threads import thread_count
 
-    is_python = os.path.basename(sys.executable or "").lower().startswith("python")  # not a program that embeds it
+    is_python = os.path.basename(sys.executable or "").lower().startswith("python")  # not an embedding program
     return is_python and os.environ.get(_SWITCH, "1") != "0" and thread_count() > 1 and not _is_busy()
 
 
 def _is_busy() -> bool:
-    """Whether another process is compiling."""
+    """Return whether another process is compiling."""
     return any(process.poll() is None for process in _processes)
 
 

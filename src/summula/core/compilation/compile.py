@@ -90,7 +90,7 @@ class _InternalKernel:
 
     def __init__(self, function: Callable[..., Any], compiler: Any, options: dict[str, Any]) -> None:
         self.py_func, self._options = function, options
-        # Not cached: what callers need of it is in their own code.
+        # Not cached: callers contain its code.
         decorate = njit(**_OPTIONS, **options, no_cpython_wrapper=True, _nrt=False, pipeline_class=compiler)
         self._dispatcher = decorate(function)
         self.targetoptions = self._dispatcher.targetoptions

@@ -1,4 +1,4 @@
-"""Time spent on compiling kernels during a with-block, on all threads, and on waiting for other processes to do so."""
+"""Time spent in a with-block on compiling kernels, on any thread, and on waiting for other processes to do so."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ WAITING = "summula:wait"  # the event of waiting for a kernel that another proce
 
 
 class CompileTimes:
-    """The time during which at least one kernel was being compiled, here or by a process that was waited for."""
+    """Time during which at least one kernel was being compiled, by this process or one that it waited for."""
 
     def __init__(self, *recorders: Any) -> None:
         self._recorders = recorders
 
     @property
     def seconds(self) -> float:
-        """Length of the union of all compilations that have ended."""
+        """Total length of the union of all finished compilations."""
         total, depth, began = 0.0, 0, 0.0
         events = [pair for recorder in self._recorders for pair in recorder.buffer]
         for moment, one in sorted(events, key=lambda pair: pair[0]):

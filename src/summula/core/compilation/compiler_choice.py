@@ -1,4 +1,4 @@
-"""The compiler of kernels: Numba's with less overhead where it can be had, else plain Numba.
+"""Choice of the compiler of kernels: Numba's with less overhead if possible, else plain Numba.
 
 `fast_compiler` replaces parts of Numba that are not its public interface. A version of Numba in which one of them is
 missing or has changed compiles kernels as it always does: the same code, only slower.
@@ -16,7 +16,7 @@ __all__ = ["KernelCompiler", "faster_numba"]
 
 
 class _Choice(NamedTuple):
-    """A class of compilers, and what is entered while one compiles."""
+    """A compiler class, and a context manager entered during compilation."""
 
     compiler: Any
     faster: Callable[[], contextlib.AbstractContextManager[None]]
@@ -27,7 +27,7 @@ def _choose() -> _Choice:
         from summula.core.compilation import fast_compiler
 
         fast_compiler.check_numba()
-    except Exception:  # a part of Numba is missing, or is used in another way
+    except Exception:  # a part of Numba is missing, or has changed
         return _Choice(Compiler, contextlib.nullcontext)
     return _Choice(fast_compiler.KernelCompiler, fast_compiler.faster_numba)
 

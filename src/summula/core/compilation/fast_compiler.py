@@ -1,4 +1,4 @@
-"""Numba's compiler without costs that do not depend on what is compiled.
+"""Numba's compiler with less overhead.
 
 Most of the time that a kernel takes to compile is spent in Numba's own Python code, and much of that on work whose
 result is known or discarded. While a kernel is compiled (`faster_numba`),
@@ -6,15 +6,15 @@ result is known or discarded. While a kernel is compiled (`faster_numba`),
 - variables of an instruction are listed without trying the type of every field,
 - the type of an operation on numbers or on elements of arrays is looked up, after the first time, instead of trying
   dozens of alternatives,
-- sizes of LLVM types are remembered, and modules that have been imported are not imported again,
-- passes that have nothing to do are left out, and what is known of the variables is not computed anew after each pass,
-- messages of alternatives that do not fit have no colours, and no event is emitted for every call of LLVM or every
+- sizes of LLVM types are cached, and modules that have been imported are not imported again,
+- passes without effect are skipped, and the analysis of variables is not repeated after each pass,
+- messages of rejected alternatives have no colours, and no event is emitted for every call of LLVM or every
   statement,
-- functions that are inlined are read once, and copied without their surroundings at every call.
+- inlined functions are parsed once, and their blocks are copied separately at every call.
 
-The options of a kernel, which are part of the key of everything that Numba remembers, are quick to compare. What is
-compiled stays the same. A part to be replaced that another version of Numba does not have, or calls in another way, is
-left as it is; where anything else used here is missing or has changed, `compiler_choice` takes plain Numba.
+The options of a kernel, which are part of the keys of Numba's caches, are fast to compare. The generated code is
+unchanged. Parts that a version of Numba lacks, or calls differently, are not replaced; if anything else used here is
+missing or has changed, `compiler_choice` uses plain Numba.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _DEFAULTS = Flags().values()
 
 
 class _KernelFlags(Flags):
-    """Options of the compiler that are compared by what was set, and only then one by one."""
+    """Compiler options that are first compared by the set of those changed, and only then one by one."""
 
     __slots__ = ()
 
@@ -61,7 +61,7 @@ class _KernelFlags(Flags):
         return bool(super().__eq__(other))
 
     def values(self) -> dict[str, Any]:
-        """Return all options, those that were not set with their defaults."""
+        """Return all options, including defaults."""
         return {**_DEFAULTS, **self._values}
 
 
@@ -74,7 +74,7 @@ _OPERATIONS = frozenset({"unary", "binop", "inplace_binop", "call"})
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _InlineClosures(InlineClosureLikes):
-    """Numba's inlining of local functions and comprehensions, where a kernel has any."""
+    """Numba's inlining of local functions and comprehensions, skipped for kernels without any."""
 
     _name = "summula_inline_closures"
 
@@ -92,7 +92,7 @@ def _may_have_closures(code: CodeType) -> bool:
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _RewriteExpressions(NopythonRewrites):
-    """Numba's rewriting of expressions of whole arrays and of names of fields, where a kernel has any."""
+    """Numba's rewriting of array expressions and field names, skipped for kernels without any."""
 
     _name = "summula_rewrite_expressions"
 
@@ -116,13 +116,13 @@ _INSTEAD = {InlineClosureLikes: _InlineClosures, NopythonRewrites: _RewriteExpre
 
 
 class _KernelPasses(PassManager):
-    """Passes that compute what they need of the variables themselves, so that it is not computed after each."""
+    """Passes without the analysis of variables after each; passes that need it compute it themselves."""
 
     _ENFORCING = False
 
 
 class KernelCompiler(Compiler):
-    """Numba's compiler with options that are quick to compare, without passes that have nothing to do."""
+    """Numba's compiler with options that are fast to compare, and without passes that have no effect."""
 
     def __init__(
         self, typingctx: Any, targetctx: Any, library: Any, args: Any, return_type: Any, flags: Any, locals: Any
@@ -130,7 +130,7 @@ class KernelCompiler(Compiler):
         super().__init__(typingctx, targetctx, library, args, return_type, _KernelFlags(flags), locals)
 
     def define_pipelines(self) -> list[Any]:
-        """Return Numba's passes, two of which look first whether there is anything to do."""
+        """Return Numba's passes, two of which are skipped if they have no effect."""
         return [_replace_passes(manager) for manager in super().define_pipelines()]
 
 
@@ -194,7 +194,7 @@ _known: dict[Any, tuple[Any, Any]] = {}  # by operation and types: itself, and t
 
 
 def _get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
-    """Return the signature of a call: of an operation on numbers or arrays, that which was found before."""
+    """Return the signature of a call, cached for operations on numbers or arrays."""
     if kws or self.typing_key not in _OPERATORS or context is not registry.cpu_target.typing_context:
         return _find_type(self, context, args, kws)
     key = (id(self), *args)
@@ -207,7 +207,7 @@ def _get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
 
 
 def _is_plain(kind: Any) -> bool:
-    """Whether a type is that of numbers, of arrays of them or of records, or of tuples of these."""
+    """Return whether a type is numeric, an array of numbers or records, or a tuple of these."""
     if isinstance(kind, types.BaseTuple):  # type: ignore[attr-defined]
         return all(_is_plain(one) for one in kind)
     if isinstance(kind, types.Array):
@@ -221,7 +221,7 @@ _sizes: dict[str, int] = {}
 
 
 def _remembered(measure: Any) -> Callable[[Any, Any], int]:
-    """Return a function that measures each LLVM type once."""
+    """Return a function that caches the size of each LLVM type."""
 
     def look_up(self: Any, kind: Any) -> int:
         if isinstance(kind, llvm.IdentifiedStructType) or not isinstance(self, cpu.CPUContext):
@@ -241,10 +241,10 @@ _is_loaded = False
 
 
 def _load_once(self: Any) -> None:
-    """Import what Numba consists of the first time; later, only look for new definitions in it."""
+    """Import Numba's modules the first time; later, only check them for new definitions."""
     global _is_loaded
     if not _is_loaded:
-        _is_loaded = True  # what is imported here asks for the same, hundreds of times
+        _is_loaded = True  # the imported modules call this again, hundreds of times
         try:
             _load_registries(self)
         except BaseException:
@@ -258,11 +258,11 @@ def _load_once(self: Any) -> None:
 
 _read: Any = getattr(inline_closurecall.InlineWorker, "run_untyped_passes", None)
 _inlined: dict[Callable[..., Any], Any] = {}  # the instructions of functions that are inlined
-_NOT_COPIED = (ir.Const, ir.Global, ir.FreeVar, ir.Arg)  # their values are those of the program
+_NOT_COPIED = (ir.Const, ir.Global, ir.FreeVar, ir.Arg)  # their values are objects of the program
 
 
 def _read_once(self: Any, func: Any, enable_ssa: bool = False) -> Any:
-    """Return the instructions of a function that is inlined, which the caller copies; all but the name are shared."""
+    """Return the instructions of an inlined function, which the caller copies; everything except the name is shared."""
     if enable_ssa or func.__closure__:
         return _read(self, func, enable_ssa)
     if func not in _inlined:
@@ -274,7 +274,7 @@ def _read_once(self: Any, func: Any, enable_ssa: bool = False) -> Any:
 
 
 class _BlockCopier:
-    """Copies the blocks of a function one by one; its variables, which belong to all blocks, once."""
+    """Copies the blocks of a function one by one, and its variables, which blocks share, once."""
 
     def __init__(self) -> None:
         self._copied: list[Any] = []
@@ -292,7 +292,7 @@ class _BlockCopier:
         return block
 
     def forget(self) -> None:
-        """Start with the first block of a function again."""
+        """Reset before the first block of a function."""
         self._copied, self._memo = [], {}
 
     def _copy(self, value: Any) -> Any:
@@ -348,7 +348,7 @@ class _Replacement(NamedTuple):
     fits: Callable[[Any], bool] | None = None
 
     def is_possible(self) -> bool:
-        """Whether Numba has this part, and calls it as the replacement is called."""
+        """Return whether Numba has this part, and calls it with the arguments of the replacement."""
         if not hasattr(self.owner, self.name):
             return False
         present = getattr(self.owner, self.name)
@@ -356,7 +356,7 @@ class _Replacement(NamedTuple):
 
 
 def _is_called_alike(present: Any, ours: Any) -> bool:
-    """Whether two functions take the same number of arguments, or ours takes any."""
+    """Return whether two functions take the same number of arguments, or the replacement takes any."""
     theirs, own = ([one.kind for one in inspect.signature(f).parameters.values()] for f in (present, ours))
     return theirs == own or inspect.Parameter.VAR_POSITIONAL in own
 
@@ -397,7 +397,7 @@ def _possible_replacements() -> list[_Replacement]:
 
 @contextlib.contextmanager
 def faster_numba() -> Iterator[None]:
-    """Leave out of Numba's compiler meanwhile what costs time and changes nothing."""
+    """Replace parts of Numba's compiler by faster ones within a with-block."""
     possible = _possible_replacements()
     before = [(one.owner, one.name, getattr(one.owner, one.name)) for one in possible]
     for one in possible:

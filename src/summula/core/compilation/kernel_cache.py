@@ -77,7 +77,7 @@ def _describe_code(code: types.CodeType, names: dict[str, Any], visited: set[int
     for name in code.co_names:
         if name in names:
             yield from _describe_value(name, names[name], visited)
-        for module in names.values():  # an attribute of one of our modules, as in `random_kernels.mix64`
+        for module in names.values():  # an attribute of a module of this package, as in `random_kernels.mix64`
             if isinstance(module, types.ModuleType) and _is_ours(module.__name__) and hasattr(module, name):
                 yield from _describe_value(name, getattr(module, name), visited)
 
@@ -234,7 +234,7 @@ class KernelCache(FunctionCache):
 class _Compilation(event.Listener):
     """Releases the lock on a kernel that could not be compiled, and pauses the garbage collector meanwhile.
 
-    Compiling makes millions of objects, few of which are garbage; collecting takes a tenth of the time. Numba compiles
+    Compiling creates millions of objects, few of them garbage; collecting takes a tenth of the time. Numba compiles
     on one thread at a time, so that the calls are nested.
     """
 
@@ -262,7 +262,7 @@ class _Compilation(event.Listener):
 
 
 def _skip_collection() -> None:
-    """Move new objects to the oldest generation without looking at them, unless someone has frozen objects."""
+    """Move new objects to the oldest generation without traversing them, unless objects have been frozen before."""
     if gc.get_freeze_count() == 0:
         gc.freeze()
         gc.unfreeze()
@@ -272,7 +272,7 @@ event.register("numba:compile", _Compilation())
 
 
 def enable_cache(dispatcher: Any, options: dict[str, Any]) -> None:
-    """Give a kernel a disk cache in the package's or the user's cache folder, if one of them is writable."""
+    """Enable the disk cache of a kernel in the package's or the user's cache folder, if one of them is writable."""
     with contextlib.suppress(RuntimeError):
         dispatcher._cache = KernelCache(dispatcher.py_func, options)
 

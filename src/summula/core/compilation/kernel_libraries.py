@@ -1,9 +1,9 @@
-"""Machine code is generated once, for the kernels that are called from Python or by address.
+"""Code libraries of kernels: machine code is generated only for kernels called from Python or by address.
 
 Numba optimises every function it compiles, generates machine code for it, links the optimised code into each caller,
-and optimises it there again. Of functions that only other kernels call, the first half is never used. Those are
-compiled to LLVM code here, which callers link and optimise with their own. Only where the compiler may choose the order
-of a sum it is optimised before, so that the order does not depend on the caller.
+and optimises it there again. For functions that only other kernels call, the machine code is never used. Those are
+compiled only to LLVM code, which callers link and optimise with their own. If the compiler may choose the order
+of a sum, the code is optimised before linking, so that the order does not depend on the caller.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _LinkedLibrary(JITCodeLibrary):
 
     @property
     def codegen(self) -> Any:
-        """Return the code generator."""
+        """Code generator."""
         return _WithoutEnvironment(self._codegen)
 
 
@@ -47,7 +47,7 @@ class _OptimisedLibrary(_LinkedLibrary):
 
 
 class _WithoutEnvironment:
-    """A code generator that leaves out the environment, which exceptions with Python objects need."""
+    """A code generator without the environment, which is needed only by exceptions with Python objects."""
 
     def __init__(self, codegen: Any) -> None:
         self._codegen = codegen
@@ -56,7 +56,7 @@ class _WithoutEnvironment:
         return getattr(self._codegen, name)
 
     def set_env(self, name: str, environment: Any) -> None:
-        """Do nothing: there is no machine code whose environment it could be."""
+        """Do nothing: there is no machine code."""
 
 
 class InternalCompiler(KernelCompiler):
@@ -65,12 +65,12 @@ class InternalCompiler(KernelCompiler):
     _library: type[_LinkedLibrary] = _LinkedLibrary
 
     def define_pipelines(self) -> Any:
-        """Return Numba's passes; what they generate goes to a library of our own."""
+        """Return Numba's passes, which generate code for a library without machine code."""
         self.state.library = self._library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
         return super().define_pipelines()
 
 
 class InternalSummingCompiler(InternalCompiler):
-    """Numba's compiler, without machine code; the order of sums is decided."""
+    """Numba's compiler, without machine code but with a fixed order of sums."""
 
     _library = _OptimisedLibrary

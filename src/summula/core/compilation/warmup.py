@@ -54,7 +54,7 @@ _KERNELS = (
     "summula.tree.prediction.shapley_kernels",
 )
 
-# The slowest to compile come first, so that all processes end at about the same time.
+# The slowest modules come first, so that all processes end at about the same time.
 _LONGEST = (
     "summula.tree.growing.grower",
     "summula.optimize.solvers.stochastic_descent.kernels",
@@ -112,7 +112,7 @@ def _compile(names: Iterable[str]) -> None:
 
 
 def _not_taken(names: Iterable[str], folder: str) -> Iterator[str]:
-    """Yield names that no other process took; whoever creates the file of that name in a shared folder takes it."""
+    """Yield names not claimed by another process; a name is claimed by creating a file in a shared folder."""
     for name in names:
         try:
             open(os.path.join(folder, name), "x").close()
@@ -122,7 +122,7 @@ def _not_taken(names: Iterable[str], folder: str) -> Iterator[str]:
 
 
 class _PlainPackages:
-    """Finds the packages of this library without running their `__init__`: kernels do not need what is imported there.
+    """Finds the packages of this library without running their `__init__`, whose imports kernels do not need.
 
     Importing takes a second less, which shortens the first fit.
     """
@@ -139,14 +139,14 @@ class _PlainPackages:
 
 
 def skip_package_imports() -> None:
-    """Import modules of this library without what their packages import, in a process that only compiles."""
+    """Import modules of this library without the imports of their packages, in a process that only compiles."""
     sys.meta_path.insert(0, _PlainPackages)
 
 
 if __name__ == "__main__":
     logging.basicConfig(format="%(message)s")
     _log.setLevel(logging.INFO)
-    logging.getLogger("summula.compile").setLevel(logging.WARNING)  # it recommends what runs here
+    logging.getLogger("summula.compile").setLevel(logging.WARNING)  # it recommends `summula warmup`, which is running
     skip_package_imports()
     if len(sys.argv) > 2:
         _compile(_not_taken(sys.argv[2:], sys.argv[1]))

@@ -1,14 +1,14 @@
-"""Rows of files kept decoded for further passes: the first pass writes them to a scratch file, later ones read that.
+"""Cache of decoded rows of files: the first pass writes them to a scratch file, which later passes read.
 
-Decoding Parquet or parsing CSV costs more than most sums. Chunk by chunk the rows go, as they are read, to
-their place in a nameless temporary file (in C order, in the precision of the source), which the system removes with
-the last handle on it, whatever happens to the process. Reading is by `pread` into fresh buffers, not by a memory map,
-so memory stays bounded. The bits are those of the rows themselves.
+Decoding Parquet or parsing CSV costs more than most sums. As rows are read, each chunk is written to its position in
+an anonymous temporary file (in C order, in the precision of the source), which the system removes with the last handle
+on it, however the process ends. Reading uses `pread` into new buffers, not a memory map, so memory stays bounded. The
+cached rows are bit-identical to the original ones.
 
-Files of plain numbers cost less to decode than to write, so they get none unless many passes follow. Where writing
-turns out slower than decoding (three times, if many passes follow) the rest is left in the files, to be decoded again
-in each pass; what was written is used. Neither holds for fits that want rows in another order than that of the files:
-for them everything is written.
+Files of plain numbers cost less to decode than to write, so they are not cached unless many passes follow. If writing
+turns out slower than decoding (three times slower, if many passes follow) the remaining rows are decoded again in each
+pass; those written before are used. For fits that access rows in another order than that of the files, all rows are
+always written.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ Array = NDArray[Any]
 _log = logging.getLogger(__name__)
 
 _TRIAL = 2**24  # bytes after which writing is compared with decoding
-_SPARE = 1.2  # how much more than the rows take has to be free on the disk
-_MANY = 4  # passes after which writing plain numbers has paid; writing may then take
+_SPARE = 1.2  # required free disk space relative to the size of the rows
+_MANY = 4  # passes after which writing plain numbers pays off; writing may then take
 _PATIENCE = 3.0  # times as long as decoding
 
 
 def cached(source: Source, *, scattered: bool = False, passes: int = 1) -> Source:
-    """The rows of files, decoded once; any other source itself, also where disk or system cannot hold them.
+    """Return a cached source for rows of files; other sources, or if disk or system do not permit it, unchanged.
 
-    scattered : whether rows are going to be wanted in another order than that of the files.
-    passes : number of passes over the rows that are likely to follow.
+    scattered : whether rows will be accessed in another order than that of the files.
+    passes : expected number of further passes over the rows.
     """
     if isinstance(source, WrappedSource) and not isinstance(source, CachedSource):
         kept = cached(source.base, scattered=scattered, passes=passes)
@@ -76,7 +76,7 @@ def cached(source: Source, *, scattered: bool = False, passes: int = 1) -> Sourc
 
 
 def _joined(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same rows in as few stretches as possible, sorted."""
+    """Merge adjacent ranges of rows, sorted."""
     joined: list[tuple[int, int]] = []
     for start, stop in sorted(stretches):
         if joined and start <= joined[-1][1]:
@@ -91,7 +91,7 @@ def _row_bytes(source: Source) -> int:
 
 
 def _record(source: Source) -> np.dtype[Any]:
-    """Return the type of the values stored for a row beside its features."""
+    """Return the type of the values stored for a row in addition to its features."""
     there = {
         "y": source.n_targets > 0,
         "weight": source.weighted,
@@ -106,7 +106,7 @@ def _record(source: Source) -> np.dtype[Any]:
 class CachedSource(WrappedSource):
     """A source whose chunks are written to a scratch file when they are first read.
 
-    `scattered` writes all of them; otherwise writing may take `patience` times as long as decoding.
+    With `scattered` all chunks are written; otherwise writing may take `patience` times as long as decoding.
     """
 
     def __init__(self, base: Source, folder: str, scattered: bool = False, patience: float = 1.0) -> None:
@@ -115,10 +115,10 @@ class CachedSource(WrappedSource):
         self._patience = patience
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 (closed by `release`)
         self._record = _record(base)
-        self._rest = self.n_rows * self.n_features * self.dtype.itemsize  # where targets, weights and so on begin
-        self._done: list[tuple[int, int]] = []  # stretches that are written, sorted and apart
+        self._rest = self.n_rows * self.n_features * self.dtype.itemsize  # offset of targets, weights and so on
+        self._done: list[tuple[int, int]] = []  # written ranges of rows, sorted and disjoint
         self._lock = threading.Lock()
-        self._closed = False  # whether nothing more is to be written
+        self._closed = False  # whether writing has ended
         self._decoding = self._writing = 0.0  # seconds so far
         self._written = 0  # bytes
 
@@ -127,7 +127,7 @@ class CachedSource(WrappedSource):
         return self.base.column(j)
 
     def chunk(self, start: int, stop: int) -> Chunk:
-        """The rows from `start` up to `stop` as one chunk, from the files."""
+        """Return the rows from `start` up to `stop` as one chunk, from the files."""
         return self.base.chunk(start, stop)
 
     def only(self, start: int, stop: int) -> Source:
@@ -135,7 +135,7 @@ class CachedSource(WrappedSource):
         return self.base.only(start, stop)
 
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
-        """The rows from `start` up to `stop`, chunk by chunk: from the scratch file when they have been read before."""
+        """Yield the rows from `start` up to `stop`, chunk by chunk; rows read before come from the scratch file."""
         if self._has(start, stop):
             for a in range(start, stop, chunk_rows):
                 yield self._read(a, min(a + chunk_rows, stop))
@@ -152,13 +152,13 @@ class CachedSource(WrappedSource):
                 self._done = _joined([*self._done, (start, stop)])
 
     def _has(self, start: int, stop: int) -> bool:
-        """Whether these rows are in the scratch file."""
+        """Return whether these rows are in the scratch file."""
         done = self._done
         at = bisect_right(done, (start, self.n_rows)) - 1
         return at >= 0 and stop <= done[at][1]
 
     def _keep(self, chunk: Chunk, decoding: float) -> tuple[Chunk, bool]:
-        """Put a chunk into its place; gives it back in C order, so that it is copied once, and whether it was put."""
+        """Write a chunk to its position; return it in C order, to copy it once, and whether it was written."""
         rows = np.ascontiguousarray(chunk.write(np.empty((len(chunk), self.n_features), self.dtype)))
         clock, kept = time.perf_counter(), True
         try:
@@ -168,14 +168,14 @@ class CachedSource(WrappedSource):
                 for name, values in chunk.beside.items():
                     beside[name] = values
                 self._put(beside, self._rest + chunk.start * self._record.itemsize)
-        except OSError as error:  # the disk is full: go on from the files
+        except OSError as error:  # the disk is full: continue with the files
             _log.info("the scratch file is given up: %s", error)
             self._closed, kept = True, False
-        self._judge(decoding, time.perf_counter() - clock, rows.nbytes)
+        self._check_cost(decoding, time.perf_counter() - clock, rows.nbytes)
         return replace(chunk, rows=rows), kept
 
-    def _judge(self, decoding: float, writing: float, size: int) -> None:
-        """Write no more when that costs more than it can save."""
+    def _check_cost(self, decoding: float, writing: float, size: int) -> None:
+        """Stop writing if it costs more than it can save."""
         with self._lock:
             self._decoding += decoding
             self._writing += writing
@@ -212,6 +212,6 @@ class CachedSource(WrappedSource):
         return replace(chunk, **columns)
 
     def release(self) -> None:
-        """Give the disk its space back."""
+        """Release the disk space."""
         self._file.close()
         self.base.release()

@@ -1,9 +1,9 @@
-"""Rows, cut onto one global grid.
+"""Rows, divided into chunks on one global grid.
 
 A plan depends on the data and `chunk_rows` only, never on workers:
 
-    chunk  rows [k c, (k + 1) c) of the data: what a statistic maps at once, sized to stay in cache
-    part   a fixed number of consecutive chunks: what a worker takes at once
+    chunk  rows [k c, (k + 1) c) of the data, which a statistic maps at once, sized to fit into the cache
+    part   a fixed number of consecutive chunks: the unit of work of a worker
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ __all__ = [
 
 Array = NDArray[Any]
 
-_CHUNK_ELEMENTS = 2**18  # about 2 MB of float64: a block and its copy stay in the second cache
+_CHUNK_ELEMENTS = 2**18  # about 2 MB of float64: a block and its copy fit into the second-level cache
 _PART_ELEMENTS = 2**21
-_LEAST_PARTS = 8  # of data with as many chunks
-_COPIED_ELEMENTS = 2**16  # of rows that are copied and multiplied at once
-_FEW_ELEMENTS = 2**16  # of which copies are kept between passes
-_LONG_ELEMENTS = 2**17  # from which products with a vector are not left to BLAS, which would need a copy of the rows
+_LEAST_PARTS = 8  # for data with as many chunks
+_COPIED_ELEMENTS = 2**16  # for rows that are copied and multiplied at once
+_FEW_ELEMENTS = 2**16  # maximum size of copies kept between passes
+_LONG_ELEMENTS = 2**17  # above which products with a vector do not use BLAS, which would need a copy of the rows
 
 
 @functools.lru_cache(maxsize=256)
 def chunk_rows_for(width: float) -> int:
-    """Rows per chunk for data with this many stored values per row: a power of two between 1,024 and 65,536."""
+    """Return the rows per chunk for a number of stored values per row: a power of two between 1,024 and 65,536."""
     wanted = _CHUNK_ELEMENTS / max(width, 1.0)
     return int(2 ** np.clip(np.floor(np.log2(wanted)), 10, 16))
 
 
 def part_rows_for(chunk_rows: int, width: float, n_features: int, n_rows: int) -> int:
-    """Rows per part: enough that handing out work and adding d x d results cost little beside the work.
+    """Return the rows per part: enough that scheduling and merging d x d results cost little relative to the work.
 
-    Fewer rows are cut into several parts as well, so that all threads have about the same number of them.
+    Few rows are divided into several parts, too, so that all threads have about the same number of rows.
     """
     wanted = max(min(_PART_ELEMENTS / max(width, 1.0), n_rows / _LEAST_PARTS), 2 * n_features)
     return chunk_rows * max(1, int(wanted // chunk_rows))
@@ -73,25 +73,25 @@ BESIDE = ("y", "weight", "codes", "offset", "groups")
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some consecutive rows.
+    """Consecutive rows.
 
     Attributes
     ----------
     rows : ndarray (2-D), tuple of 1-D ndarrays (one per column), ColumnPieces, BatchRows, SparseRows, or FactorRows
-        The features as their source keeps them; `X` and `write` turn them into what a statistic asks for.
+        The features in the format of their source; `X` and `write` convert them to the format a statistic needs.
     y : ndarray of shape (n, n_targets), or None
-        Targets that are numbers.
+        Numeric targets.
     weight : ndarray of shape (n,), or None
     start, stop : int
         The global row range.
     dtype : dtype
-        float64 or float32: how products are computed.
+        float64 or float32, the precision of products.
     codes : ndarray of shape (n,) of int32, or None
-        Class labels as places among the classes; -1 for a label that is none of them.
+        Class labels as indices of the classes; -1 for unknown labels.
     offset : ndarray of shape (n,), or None
-        What is added to the linear predictor of a row.
+        Terms added to the linear predictor.
     groups : ndarray of shape (n,) of int64, or None
-        Numbers of the groups within which rows depend on each other.
+        Numbers of the groups within which rows are dependent.
     """
 
     rows: Any
@@ -105,7 +105,7 @@ class Chunk:
     groups: Array | None = None
 
     def __post_init__(self) -> None:
-        # The products of these depend on the layout as those of the features do.
+        # Products of these arrays depend on their layout, like those of the features.
         for name, values in (("y", self.y), ("weight", self.weight), ("offset", self.offset)):
             if values is not None and values.dtype.kind == "f" and not is_plain(values):
                 object.__setattr__(self, name, np.array(values, values.dtype.newbyteorder("="), order="C"))
@@ -130,7 +130,7 @@ class Chunk:
 
     @functools.cached_property
     def target(self) -> Array:
-        """The one target as numbers: the first column of y, or the codes of labels."""
+        """The single target as numbers: the first column of y, or the codes of labels."""
         if self.codes is not None:
             return self.codes.astype(np.float64)
         assert self.y is not None, "there is a target"
@@ -138,12 +138,12 @@ class Chunk:
 
     @property
     def weights(self) -> Array:
-        """The weights of the rows, 1 where none were passed."""
+        """Weights of the rows, 1 if none were passed."""
         return np.ones(len(self)) if self.weight is None else self.weight
 
     @property
     def positive(self) -> Chunk:
-        """The rows of positive weight; the chunk itself if all are."""
+        """Rows with positive weight; the chunk itself if all are."""
         taken = self._taken_positive
         return self if taken is None else taken
 
@@ -154,11 +154,11 @@ class Chunk:
 
     @property
     def is_small(self) -> bool:
-        """Whether so few values that copies of them may be kept."""
+        """Whether the chunk is so small that copies of it may be kept."""
         return len(self) * self.n_features <= _FEW_ELEMENTS
 
     def kept(self, use: Hashable, make: Callable[[], Any]) -> Any:
-        """Return `make()`, of few rows only once: the passes of a small fit would spend most of their time on it."""
+        """Return `make()`, computed only once for few rows: it would dominate the passes of a small fit."""
         if not self.is_small:
             return make()
         values = self._kept.get(use)
@@ -172,12 +172,12 @@ class Chunk:
 
     @property
     def beside(self) -> dict[str, Any]:
-        """The columns that rows have beside their features, by name."""
+        """Columns in addition to the features, by name."""
         return {name: values for name in BESIDE if (values := getattr(self, name)) is not None}
 
     @property
     def order(self) -> Literal["C", "F"]:
-        """The order in which the source keeps its rows: what a user expects of an output beside them."""
+        """Memory order of the rows in the source, which users expect of an output."""
         if isinstance(self.rows, tuple | ColumnPieces | BatchRows):
             return "F"
         if self.is_sparse or self.has_factors:
@@ -187,9 +187,9 @@ class Chunk:
 
     @property
     def X(self) -> Any:
-        """The features: sparse rows as SciPy CSR, anything else as a 2-D array of `dtype` in some layout.
+        """The features: SciPy CSR for sparse rows, otherwise a 2-D array of `dtype` in any layout.
 
-        Products are taken of `block()` instead, whose layout does not depend on the source.
+        Products use `block()` instead, whose layout does not depend on the source.
         """
         if self.is_sparse:
             return self.rows.csr()
@@ -198,13 +198,13 @@ class Chunk:
         return self.rows if self.rows.dtype == self.dtype else self.rows.astype(self.dtype)
 
     def blank(self, width: int, dtype: Any = None) -> Array:
-        """An empty block with one row for each of these: C order, aligned, whatever the source."""
+        """Return an uninitialised block with as many rows: in C order and aligned, for any source."""
         return empty_block(len(self), width, self.dtype if dtype is None else dtype)
 
     def block(self, dtype: Any = None, origin: Array | None = None) -> Array:
-        """The features less `origin` as a dense block (see `blocks.py`).
+        """Return the features minus `origin` as a dense block (see `blocks.py`).
 
-        It is not to be written to: without an origin it may be the user's own memory.
+        It must not be modified: without an origin it may be the user's memory.
         """
         dtype = self.dtype if dtype is None else np.dtype(dtype)
         if self.is_sparse:
@@ -215,9 +215,9 @@ class Chunk:
         return self.write(self.blank(self.n_features, dtype), origin)
 
     def in_place(self, dtype: Any) -> Array:
-        """The features in C order, where they are if they lie so: for kernels whose order of sums is fixed.
+        """Return the features in C order, without a copy if possible: for kernels with a fixed order of summation.
 
-        BLAS is given `block()`, whose alignment does not depend on the source either.
+        BLAS uses `block()`, whose alignment does not depend on the source either.
         """
         rows = self.rows
         plain = isinstance(rows, np.ndarray) and rows.dtype == dtype and rows.dtype.isnative
@@ -233,7 +233,7 @@ class Chunk:
         if len(self) * self.n_features < _LONG_ELEMENTS:
             canonical = isinstance(rows, np.ndarray) and is_canonical(rows, dtype)
             return product(rows if canonical else self._scratch(dtype), B.astype(dtype, copy=False))
-        # Rows in memory are read where they are: copying them would take longer than the product.
+        # Rows in memory are read in place: copying them would take longer than the product.
         addresses = self._column_addresses()
         if addresses is not None:
             values = column_products(addresses, B.reshape(-1), len(self))
@@ -246,7 +246,7 @@ class Chunk:
         """Compute X B some rows at a time, so that their copy stays in the cache until it is multiplied."""
         B, rows = aligned(B), self.rows
         out = np.empty((len(self), *B.shape[1:]), B.dtype)
-        step = max(64, _COPIED_ELEMENTS // max(self.n_features, 1) // 16 * 16)  # which keeps slices aligned
+        step = max(64, _COPIED_ELEMENTS // max(self.n_features, 1) // 16 * 16)  # so that slices stay aligned
         whole = rows if isinstance(rows, np.ndarray) and is_canonical(rows, B.dtype) else None
         if isinstance(rows, ColumnPieces | FactorRows):
             whole = self._scratch(B.dtype)
@@ -257,7 +257,7 @@ class Chunk:
         return out
 
     def _between(self, a: int, b: int) -> Chunk:
-        """Some of these rows without what they have beside their features; columns stay where they are."""
+        """Return the features of some of these rows, without copying columns."""
         rows = self.rows
         if isinstance(rows, BatchRows):
             some: Any = replace(rows, begin=rows.begin + a, end=rows.begin + b)
@@ -266,7 +266,7 @@ class Chunk:
         return Chunk(some, None, None, self.start + a, self.start + b, self.dtype)
 
     def _column_addresses(self) -> NDArray[np.uint64] | None:
-        """Addresses of contiguous columns of doubles, or None."""
+        """Return the addresses of contiguous columns of doubles, or None."""
         if self.dtype != np.float64:
             return None
         if isinstance(self.rows, BatchRows):
@@ -276,16 +276,16 @@ class Chunk:
         return addresses if step == 8 else None
 
     def _scratch(self, dtype: Any) -> Array:
-        """All rows as a block that is valid until the next one."""
+        """Return all rows as a block that is valid until the next call."""
         return self.write(scratch_block("rows", len(self), self.n_features, dtype))
 
     def dense(self, dtype: Any = np.float64) -> Array:
-        """The features as a dense array of another dtype, in some layout."""
+        """Return the features as a dense array of a dtype, in any layout."""
         X = self.X.toarray() if self.is_sparse else self.X
         return np.asarray(X, dtype=dtype)
 
     def take(self, index: Any) -> Chunk:
-        """Some of these rows, by a slice or an array of their places in the chunk, as a new chunk."""
+        """Return some of these rows, selected by a slice or an array of indices, as a new chunk."""
         if self.is_sparse:
             kept = self.rows.csr()[index]
             rows: Any = SparseRows(kept, 0, kept.shape[0])
@@ -300,7 +300,7 @@ class Chunk:
         return replace(self, rows=rows, **beside, stop=self.start + n)
 
     def write(self, out: Array, origin: Array | None = None) -> Array:
-        """Copy dense features, less `origin`, into `out`, shape (n, n_features); returns it."""
+        """Copy dense features minus `origin` into `out`, of shape (n, n_features), and return it."""
         shift = np.zeros(self.n_features, out.dtype) if origin is None else origin
         if isinstance(self.rows, FactorRows):
             self.rows.write(out)
@@ -315,23 +315,23 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Part:
-    """A small description of some chunks of a source; pickled, it carries its own rows only."""
+    """A small description of some chunks of a source; when pickled, it contains only its own rows."""
 
     source: Source
     start: int
     stop: int
     chunk_rows: int
-    step: int  # rows between the lines of the grid; a part of a file covers several steps
+    step: int  # rows per grid step; a part of a file covers several steps
 
     def __len__(self) -> int:
         return self.stop - self.start
 
     def chunks(self) -> Iterator[Chunk]:
-        """The chunks of this part, in order."""
+        """Yield the chunks of this part, in order."""
         return self.source.chunks(self.start, self.stop, self.chunk_rows)
 
     def by_step(self) -> Iterator[Iterator[Chunk]]:
-        """The chunks of each step of the grid."""
+        """Yield the chunks of each grid step."""
         return (chunks for _, chunks in groupby(self.chunks(), lambda chunk: chunk.start // self.step))
 
     def __getstate__(self) -> dict[str, Any]:

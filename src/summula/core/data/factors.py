@@ -1,8 +1,8 @@
-"""Columns of categories as factors: codes that stand for indicator columns nobody writes out.
+"""Categorical columns as factors: codes that represent indicator columns, which are never materialised.
 
 A factor with levels l_0 < l_1 < ... < l_m is the m columns [x = l_1], ..., [x = l_m]; the first level is the reference
-and all zeros. Sources carry the code 0..m as one number per row. `FactorRows` are rows of numeric columns and such
-codes; what a sum over a few hundred indicator columns costs is then what a sum over the codes costs.
+and all zeros. Sources store the code 0..m as one number per row. `FactorRows` are rows of numeric columns and such
+codes; a sum over a few hundred indicator columns then costs no more than a sum over the codes.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _MOST_LEVELS = 10_000  # the matrix of products of the indicators takes 800 MB
 
 
 class Factors:
-    """Factor columns and their levels: found in the data, or those of an earlier fit."""
+    """Factor columns and their levels: learned from the data, or those of an earlier fit."""
 
     def __init__(self, estimator: str, levels: dict[str, tuple[Any, ...]] | None = None) -> None:
         self.estimator = estimator
         self.levels = dict(levels or {})
         self.learning = levels is None
-        self.coded: set[str] = set()  # the columns of frames that were turned into codes
+        self.coded: set[str] = set()  # the columns of frames converted to codes
 
     def codes(self, name: str, values: Any, start: int = 0) -> NDArray[np.float64]:
-        """The place of each value among the levels of a column; learns them first where there are none."""
+        """Return the index of each value among the levels of a column, which are learned first if unknown."""
         distinct, places = levels_and_places(name, values, self.estimator)
         self.coded.add(name)
         missing = np.flatnonzero(places < 0)
@@ -54,7 +54,7 @@ class Factors:
                 "complete data: drop the row, or make 'missing' a level."
             )
         if self.learning and name not in self.levels:
-            self.learn(name, sorted(distinct[k] for k in used_places(places)))  # a frame may list levels no row has
+            self.learn(name, sorted(distinct[k] for k in used_places(places)))  # a frame may list unused levels
         if name not in self.levels:
             raise DataError(
                 f"Column {name!r} holds categories such as {distinct[0]!r}, and held numbers when {self.estimator} "
@@ -72,19 +72,19 @@ class Factors:
         return codes
 
     def distinct(self, name: str, values: Any) -> list[Any]:
-        """The different values among some of a column, sorted; missing ones are refused."""
+        """Return the distinct values of a column, sorted; raise for missing ones."""
         alone = Factors(self.estimator)
         alone.codes(name, values)
         return list(alone.levels[name])
 
     def known(self) -> Factors:
-        """The same levels, and no others to learn: what another process is given."""
+        """Return the same levels, without learning others, for another process."""
         return Factors(self.estimator, self.levels)
 
     def learn(self, name: str, levels: Sequence[Any], *, called: bool = True) -> None:
-        """Take the levels of a column from its sorted, different values.
+        """Set the levels of a column from its sorted, distinct values.
 
-        `called` says whether the frame itself calls the column categorical.
+        `called` says whether the column has a categorical type in the frame.
         """
         if len(levels) > _MOST_LEVELS:
             raise DataError(
@@ -101,7 +101,7 @@ class Factors:
 
 
 def is_number(level: Any) -> bool:
-    """Whether a level is text that reads as a number."""
+    """Return whether a level is text that represents a number."""
     if not isinstance(level, str) or not level.isascii() or "_" in level:
         return False
     try:
@@ -112,12 +112,12 @@ def is_number(level: Any) -> bool:
 
 
 def has_numbers_as_text(levels: Sequence[Any]) -> bool:
-    """Whether more than half of the levels are text that reads as numbers."""
+    """Return whether more than half of the levels are text that represents numbers."""
     return 2 * sum(map(is_number, levels)) > len(levels)
 
 
 def levels_and_places(name: str, values: Any, estimator: str) -> tuple[list[Any], Array]:
-    """The different values and, for each row, the place of its own among them; -1 where it is missing."""
+    """Return the distinct values, and the index of each row's value among them; -1 if it is missing."""
     import pyarrow as pa
 
     try:
@@ -134,12 +134,12 @@ def levels_and_places(name: str, values: Any, estimator: str) -> tuple[list[Any]
 
 
 def used_places(places: Array) -> list[int]:
-    """The different ones among places in a short list, in order; -1, for a missing value, is none."""
+    """Return the sorted distinct indices into a short list, without -1 for missing values."""
     return np.flatnonzero(np.bincount(places + 1)[1:]).tolist()
 
 
 def numbers_for_categories(name: str, levels: dict[str, tuple[Any, ...]]) -> DataError:
-    """The error for numbers in a column that held categories."""
+    """Return the error for numbers in a column that was categorical."""
     return DataError(
         f"Column {name!r} holds numbers, and held categories such as {levels[name][0]!r} when the model was fitted; "
         "give a frame with columns of the same kind."
@@ -152,7 +152,7 @@ def several_kinds(name: str, estimator: str) -> str:
 
 
 class FactorSource(WrappedSource):
-    """A source some of whose columns are codes of factors: numeric columns first, then indicators, factor by factor."""
+    """A source with factors stored as codes: numeric columns first, then indicators, factor by factor."""
 
     def __init__(self, base: Source, factors: dict[str, tuple[Any, ...]]) -> None:
         super().__init__(base)
@@ -167,19 +167,19 @@ class FactorSource(WrappedSource):
         self.names = (*(base.names[j] for j in self.numeric), *indicators)
 
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
-        """The rows from `start` up to `stop`, chunk by chunk."""
+        """Yield the rows from `start` up to `stop`, chunk by chunk."""
         return (self._split(chunk) for chunk in self.base.chunks(start, stop, chunk_rows))
 
     def chunk(self, start: int, stop: int) -> Chunk:
-        """The rows from `start` up to `stop` as one chunk."""
+        """Return the rows from `start` up to `stop` as one chunk."""
         return self._split(self.base.chunk(start, stop))
 
     def only(self, start: int, stop: int) -> FactorSource:
-        """The same source holding these rows alone."""
+        """Return the source restricted to these rows."""
         return FactorSource(self.base.only(start, stop), self.factors)
 
     def _split(self, chunk: Chunk) -> Chunk:
-        with np.errstate(invalid="ignore"):  # what is no code at all becomes one that is out of range
+        with np.errstate(invalid="ignore"):  # invalid codes become out of range
             if isinstance(chunk.rows, tuple):
                 dense = np.empty((len(chunk), len(self.numeric)), self.dtype, order="F")
                 for place, j in enumerate(self.numeric):
@@ -193,10 +193,10 @@ class FactorSource(WrappedSource):
         return replace(chunk, rows=FactorRows(dense, codes, self.sizes))
 
     def _check_codes(self, codes: Array) -> None:
-        """Raise a sentence for a code that no level has: kernels add to the column it numbers."""
+        """Raise an error for a code out of range, since kernels use codes as column indices."""
         if not len(codes):
             return
-        largest = codes.view(np.uint32).max(axis=0)  # negative codes are large ones
+        largest = codes.view(np.uint32).max(axis=0)  # negative codes become large ones
         for j, most, found in zip(self.coded, self.sizes, largest, strict=True):
             if found > most:
                 assert self.base.names is not None

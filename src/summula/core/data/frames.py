@@ -1,6 +1,6 @@
-"""Frames (pandas, polars, pyarrow and whatever else narwhals reads) as tuples of NumPy columns.
+"""Frames (pandas, polars, pyarrow and others supported by narwhals) as tuples of NumPy columns.
 
-Columns are shared, not copied, wherever the frame keeps them as plain numbers.
+Columns are shared, not copied, if the frame stores them as plain numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Array = NDArray[Any]
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a dataframe; no frame library is imported to find out."""
+    """Return whether X is a dataframe, without importing a frame library."""
     if isinstance(X, np.ndarray | list | tuple) or hasattr(X, "indptr"):
         return False
     import narwhals as nw
@@ -42,9 +42,9 @@ def is_frame(X: Any) -> bool:
 
 
 def plain_doubles(X: Any) -> dict[str, Array]:
-    """The columns of a pyarrow Table that hold doubles; none of other frames.
+    """Return the columns of doubles of a pyarrow Table; none for other frames.
 
-    Narwhals takes about 0.1 ms for a column, which adds up in tables of many columns and few rows.
+    Narwhals takes about 0.1 ms per column, which adds up in tables with many columns and few rows.
     """
     pa = sys.modules.get("pyarrow")
     if pa is None or not isinstance(X, pa.Table):
@@ -60,7 +60,7 @@ def plain_doubles(X: Any) -> dict[str, Array]:
 
 
 def plain_texts(X: Any) -> dict[str, Any]:
-    """The columns of a pyarrow Table that hold strings, as one array of large strings each; none of other frames."""
+    """Return the string columns of a pyarrow Table as one array of large strings each; none for other frames."""
     pa = sys.modules.get("pyarrow")
     if pa is None or not isinstance(X, pa.Table):
         return {}
@@ -70,7 +70,7 @@ def plain_texts(X: Any) -> dict[str, Any]:
 
 
 def _one_array(column: Any) -> Any:
-    """A pyarrow column as one array."""
+    """Return a pyarrow column as one array."""
     import pyarrow as pa
 
     if column.num_chunks == 1:
@@ -79,12 +79,12 @@ def _one_array(column: Any) -> Any:
 
 
 def frame_library(X: Any) -> str:
-    """The name of the library a frame or series is of: "pandas", "polars", "pyarrow", ..."""
+    """Return the library of a frame or series: "pandas", "polars", "pyarrow", ..."""
     return type(X).__module__.partition(".")[0]
 
 
 def opened(X: Any) -> Any:
-    """A frame as narwhals sees it; its names have to be different."""
+    """Return a narwhals frame, after checking that column names are unique."""
     import narwhals as nw
 
     try:
@@ -96,7 +96,7 @@ def opened(X: Any) -> Any:
 
 
 def pop_columns(X: Any, wanted: Iterable[str]) -> tuple[Any, list[Any]]:
-    """A frame without some of its columns, and those columns."""
+    """Return a frame without some of its columns, and those columns."""
     frame = opened(X)
     wanted = list(wanted)
     for name in wanted:
@@ -121,21 +121,21 @@ def _listed(names: Iterable[Any], most: int = 8) -> str:
 
 
 def column_numbers(column: Any, estimator: str, advice: str | None = None) -> Array:
-    """One column, as narwhals sees it, as float64, float32, integers or booleans; `advice` is for text."""
+    """Return a narwhals column as float64, float32, integers or booleans; `advice` is for text."""
     origin = Origin.column(column.name, frame_library(column.to_native()))
     origin = origin if advice is None else origin._replace(advice=advice)
     return real_numbers(column_values(column), origin, estimator)
 
 
 def is_category(dtype: Any) -> bool:
-    """Whether a column of this narwhals dtype holds categories: text, or what a frame calls categorical."""
+    """Return whether a narwhals dtype is categorical: text, or a categorical type."""
     return str(dtype).startswith(("String", "Categorical", "Enum", "Object"))
 
 
 def frame_columns(X: Any, estimator: str, factors: Any = None) -> Any:
-    """The columns of a frame: its own 2-D array where it has one, else a tuple of 1-D arrays.
+    """Return the columns of a frame: its own 2-D array if it has one, else a tuple of 1-D arrays.
 
-    With `factors` (see core/data/factors.py) columns of categories become codes.
+    With `factors` (see core/data/factors.py) categorical columns are converted to codes.
     """
     frame = opened(X)
     if frame.implementation.is_pandas():
@@ -153,7 +153,7 @@ def frame_columns(X: Any, estimator: str, factors: Any = None) -> Any:
 
 
 def _arrow_or_list(column: Any) -> Any:
-    """A column for `factors`; that its objects are of several kinds is theirs to say."""
+    """Return a column for `factors`, which report mixed types of objects."""
     import pyarrow as pa
 
     try:
@@ -163,7 +163,7 @@ def _arrow_or_list(column: Any) -> Any:
 
 
 def _categories(column: Any) -> bool:
-    """Whether a column holds categories; numbers that are kept as objects are numbers."""
+    """Return whether a column is categorical; numbers stored as objects are numeric."""
     if str(column.dtype).startswith("Object"):
         return any(isinstance(value, str) for value in column.to_list())
     return is_category(column.dtype)

@@ -1,7 +1,7 @@
-"""Texts of many short columns, joined to one array.
+"""Texts of many short columns, concatenated into one array.
 
-A call of pyarrow takes some microseconds, which adds up over the columns of a table with many columns and few rows.
-There, all columns of text share one dictionary: with W distinct texts, row i of column j that holds text c has the key
+A call of pyarrow takes some microseconds, which adds up in tables with many columns and few rows. For these, all text
+columns share one dictionary: with W distinct texts, row i of column j with text c has the key
 
     j W + c                                                                                                       (1)
 
@@ -37,11 +37,11 @@ class JoinedTexts(NamedTuple):
     places: NDArray[np.intp]
 
     def column(self, j: int) -> tuple[list[str], NDArray[np.intp]]:
-        """Distinct texts of a column and the index of each row's text."""
+        """Return the distinct texts of a column and the index of each row's text."""
         return self.words[self.bounds[j] : self.bounds[j + 1]], self.places[j]
 
     def cells(self) -> NDArray[np.intp]:
-        """The index in `words` of each row's text, and their number if it is missing; shape (n_columns, n_rows)."""
+        """Return the index in `words` of each row's text, or len(words) if missing; shape (n_columns, n_rows)."""
         return np.where(self.places < 0, len(self.words), self.places + self.bounds[:-1, np.newaxis])
 
 

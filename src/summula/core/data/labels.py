@@ -1,7 +1,7 @@
-"""Class labels of any kind as codes 0, 1, ..., the places of the sorted classes.
+"""Class labels of any type as codes 0, 1, ..., the indices of the sorted classes.
 
-Sources carry codes, so that a sum over rows never meets a label. The classes of data in memory are found at once,
-those of files and collections in a first pass.
+Sources contain codes, so sums over rows do not depend on the type of labels. The classes of data in memory are
+determined at once, those of files and collections in a first pass.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ __all__ = ["Labels", "distinct", "group_codes", "group_numbers", "merged", "unio
 
 Array = NDArray[Any]
 
-_LABELS = (str, bytes, bool, int, float, np.bool_, np.integer, np.floating)  # what objects may be
-_CLOSE = 2**12  # range of integers for which a table is made
-_MOST_CLASSES = 10_000  # of files: a target with more different values is no label
+_LABELS = (str, bytes, bool, int, float, np.bool_, np.integer, np.floating)  # supported types of objects
+_CLOSE = 2**12  # maximum range of integers for a lookup table
+_MOST_CLASSES = 10_000  # for files: a target with more distinct values is not a class label
 
 
 class Labels:
-    """The classes of a target: learnt from it, or those of an earlier fit."""
+    """The classes of a target: learned from it, or those of an earlier fit."""
 
     def __init__(
         self, estimator: str, classes: Array | None = None, unknown: int | None = None, *, fewest: int = 2
     ) -> None:
         self.estimator, self.fewest = estimator, fewest
         self.classes = classes
-        self.unknown = unknown  # the code of labels that are none of the classes; None refuses them
+        self.unknown = unknown  # the code of unknown labels; None raises an error for them
 
     def codes(self, values: Any, start: int = 0) -> NDArray[np.int32]:
-        """The place of each label among the classes; the classes become those of `values` when there are none yet.
+        """Return the code of each label; the classes are learned from `values` if there are none yet.
 
         `start` is the row of the first value, for errors.
         """
@@ -64,7 +64,7 @@ class Labels:
         if len(wrong) and self.unknown is None:
             row = int(wrong[0])
             raise DataError(
-                f"The target y holds {_said(values[row])} at row {start + row}, which is not one of the "
+                f"The target y holds {_shown(values[row])} at row {start + row}, which is not one of the "
                 f"{len(self.classes)} classes {self.estimator} was fitted on; drop such rows, or fit with them."
             )
         codes = at.astype(np.int32)
@@ -73,9 +73,9 @@ class Labels:
         return codes
 
     def learn(self, values: Array) -> None:
-        """Take the classes from their sorted, different values."""
+        """Set the classes from their sorted, distinct values."""
         if len(values) < self.fewest:
-            only = f", {_said(values[0])}" if len(values) else ""
+            only = f", {_shown(values[0])}" if len(values) else ""
             raise DataError(
                 f"This solver needs samples of at least 2 classes in the data, but the data contains only one class"
                 f"{only}; {self.estimator} needs rows of at least two classes."
@@ -84,7 +84,7 @@ class Labels:
 
 
 def _close_integers(values: Array) -> tuple[Array, NDArray[np.int32]] | None:
-    """The different ones among integers that lie close together, and their codes; None for other values.
+    """Return the distinct values of integers in a small range, and their codes; None for other values.
 
     A table of all integers between the smallest and the largest is faster than sorting or hashing.
     """
@@ -101,7 +101,7 @@ def _close_integers(values: Array) -> tuple[Array, NDArray[np.int32]] | None:
 
 
 def _table_codes(classes: Array, values: Array) -> NDArray[np.int32] | None:
-    """The codes of integers by a table of the classes; None for other values, and where some are no class."""
+    """Return the codes of integers by a lookup table; None for other values, or if some are unknown."""
     if classes.dtype.kind not in "iu" or values.dtype.kind not in "iu":
         return None
     low, high = int(classes[0]), int(classes[-1])
@@ -114,12 +114,12 @@ def _table_codes(classes: Array, values: Array) -> NDArray[np.int32] | None:
 
 
 def distinct(values: Array, start: int, estimator: str) -> Array:
-    """The sorted, different labels of some rows; raises an error for values that are not labels."""
+    """Return the sorted, distinct labels of some rows; raise an error for values that are not labels."""
     if values.dtype.kind == "O" and any(isinstance(value, str) for value in values):
         for row, value in enumerate(values):
             if not isinstance(value, str):
                 raise DataError(
-                    f"The target y holds {_said(value)} at row {start + row} among text; "
+                    f"The target y holds {_shown(value)} at row {start + row} among text; "
                     f"{estimator} needs labels of one kind, none missing."
                 )
         return np.array(sorted(set(values.tolist())), dtype=object)
@@ -136,7 +136,7 @@ def distinct(values: Array, start: int, estimator: str) -> Array:
     if values.dtype.kind not in "biufUS":
         raise _no_label(values.flat[0], start, estimator)
     if values.dtype.kind == "f":
-        _refuse_measurements(values, start, estimator)
+        _raise_if_continuous(values, start, estimator)
     found = _close_integers(values) if len(values) else None
     return np.unique(values) if found is None else found[0]
 
@@ -154,7 +154,7 @@ def _no_label(value: Any, row: int, estimator: str) -> DataError:
     )
 
 
-def _refuse_measurements(values: Array, start: int, estimator: str) -> None:
+def _raise_if_continuous(values: Array, start: int, estimator: str) -> None:
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise DataError(
@@ -172,13 +172,13 @@ def _refuse_measurements(values: Array, start: int, estimator: str) -> None:
 
 
 def group_codes(groups: Array) -> NDArray[np.int64]:
-    """Labels of groups in memory as the numbers 0, 1, ..."""
+    """Return labels of groups in memory as the numbers 0, 1, ..."""
     if groups.dtype.kind != "O":
-        _refuse_missing_group(groups != groups, 0)
+        _raise_if_group_is_missing(groups != groups, 0)
         return np.unique(groups, return_inverse=True)[1].astype(np.int64)
     labels = groups.tolist()
     kinds = ("NAType", "NaTType")
-    _refuse_missing_group(
+    _raise_if_group_is_missing(
         np.array([one is None or type(one).__name__ in kinds or bool(one != one) for one in labels]), 0
     )
     number: dict[Any, int] = {}
@@ -186,19 +186,19 @@ def group_codes(groups: Array) -> NDArray[np.int64]:
 
 
 def group_numbers(groups: Array, start: int) -> NDArray[np.int64]:
-    """Labels of groups in files as numbers that need no table of all labels: the bits of numbers, or of a digest."""
+    """Return labels of groups in files as numbers without a table of labels: the bits of numbers, or of a digest."""
     if groups.dtype.kind in "biuf":
         values = groups.astype(np.float64)
-        _refuse_missing_group(np.isnan(values), start)
+        _raise_if_group_is_missing(np.isnan(values), start)
         return np.asarray((values + 0.0).view(np.int64))
     texts = groups.tolist()
-    _refuse_missing_group(np.array([text is None for text in texts]), start)
+    _raise_if_group_is_missing(np.array([text is None for text in texts]), start)
     number = {text: _digest(text) for text in set(texts)}
     return np.array([number[text] for text in texts], np.int64)
 
 
 def union_of_labels(a: Array, b: Array) -> Array:
-    """The classes of two models together, sorted."""
+    """Return the union of the classes of two models, sorted."""
     kinds = ["text" if one.dtype.kind in "OUS" else "numbers" for one in (a, b)]
     if kinds[0] != kinds[1]:
         raise DataError(
@@ -211,14 +211,14 @@ def _digest(text: Any) -> int:
     return int.from_bytes(hashlib.blake2b(str(text).encode(), digest_size=8).digest(), "big") >> 1
 
 
-def _refuse_missing_group(missing: Any, start: int) -> None:
+def _raise_if_group_is_missing(missing: Any, start: int) -> None:
     rows = np.flatnonzero(missing)
     if len(rows):
         raise DataError(f"The group of row {start + int(rows[0])} is missing; give every row one, or drop the row.")
 
 
 def merged(a: Array, b: Array) -> Array:
-    """The different labels of two sets of rows."""
+    """Return the distinct labels of two sets of rows."""
     joined = np.concatenate([a, b])
     if joined.dtype.kind == "O":
         joined = np.array(sorted(set(joined.tolist())), dtype=object)
@@ -229,5 +229,5 @@ def merged(a: Array, b: Array) -> Array:
     return joined
 
 
-def _said(value: Any) -> str:
+def _shown(value: Any) -> str:
     return repr(value.item() if isinstance(value, np.generic) else value)

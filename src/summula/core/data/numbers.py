@@ -1,8 +1,8 @@
-"""Values of any kind as real numbers, or one sentence that says what they are instead and how to convert them.
+"""Conversion of values to real numbers, with errors that state what they are instead and how to convert them.
 
-Integers, booleans, floats, decimals, and numbers kept as Python objects are numbers; None and `pandas.NA` are NaN. Text
-is text even when it spells a number. Dates, durations, complex numbers and records are refused: NumPy converts them
-without an error, NaT to -9.2e18 and a complex number to its real part.
+Integers, booleans, floats, decimals, and numbers stored as Python objects are accepted; None and `pandas.NA` are NaN.
+Text is not converted, even if it represents a number. Dates, durations, complex numbers and records raise an error:
+NumPy would convert them silently, NaT to -9.2e18 and a complex number to its real part.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = [
 
 Array = NDArray[Any]
 
-_LONGEST = 60  # characters of a value that an error shows
+_LONGEST = 60  # maximum number of characters of a value in an error message
 _DAYS = "({} - np.datetime64('2000-01-01')) / np.timedelta64(1, 'D')"
 _HOURS = "{} / np.timedelta64(1, 'h')"
-# Kinds of objects that NumPy converts to float64 without an error, to something else than they are.
+# Types of objects that NumPy converts to float64 silently, but wrongly.
 _SILENT = (np.datetime64, np.timedelta64, np.complexfloating, datetime.date, datetime.timedelta, complex)
 _ENCODE = "encode the column (for example with OneHotEncoder) or leave it out"
 
@@ -43,13 +43,13 @@ class Origin(NamedTuple):
     Attributes
     ----------
     label : str
-        How a sentence names them: "Column 'age'", "The target y".
+        Name in messages: "Column 'age'", "The target y".
     code : str
-        What a user types to have them: "X['age']", "y".
+        Expression for them in the user's code: "X['age']", "y".
     library : str
         "numpy", or the library of the frame or series: "pandas", "polars", "pyarrow".
     advice : str
-        What to do with text.
+        Remedy for text.
     """
 
     label: str
@@ -59,16 +59,16 @@ class Origin(NamedTuple):
 
     @classmethod
     def column(cls, name: Any, library: str) -> Origin:
-        """A column of a frame."""
+        """Return the origin of a column of a frame."""
         return cls(f"Column {name!r}", f"X[{name!r}]", library, _ENCODE)
 
     @classmethod
     def features(cls, X: Any) -> Origin:
-        """An array of features."""
+        """Return the origin of an array of features."""
         return cls("X", "X" if hasattr(X, "dtype") else "np.asarray(X)", advice=_ENCODE)
 
     def at(self, place: tuple[int, ...]) -> Origin:
-        """The column that holds the value at some place of an array."""
+        """Return the origin of the column of a value, given its index in the array."""
         if self.label != "X" or len(place) < 2:
             return self
         return self._replace(label=f"Column {place[1]}", code=f"{self.code}[:, {place[1]}]")
@@ -76,7 +76,7 @@ class Origin(NamedTuple):
     def array(self, dtype: str) -> str:
         """Return the expression that converts the values to a NumPy array."""
         if self.library == "pandas":
-            return f"{self.code}.to_numpy({dtype!r})"  # also of a time zone, or kept by Arrow
+            return f"{self.code}.to_numpy({dtype!r})"  # also with a time zone, or stored by Arrow
         return self.code if self.library == "numpy" else f"{self.code}.to_numpy()"
 
 
@@ -86,12 +86,12 @@ WEIGHT = Origin("sample_weight", "sample_weight")
 
 
 def is_wide_integer(dtype: Any) -> bool:
-    """Whether a dtype of a frame library is an integer that NumPy has no type for."""
+    """Return whether a dtype of a frame library is an integer type that NumPy lacks."""
     return str(dtype) in ("Int128", "UInt128")
 
 
 def array_of(values: Any, label: str = "The data") -> Array:
-    """An array, a sequence or a series of any library as an array of NumPy; wide integers as Python's.
+    """Return an array, a sequence or a series of any library as a NumPy array; wide integers become Python integers.
 
     `label` names the values in errors.
     """
@@ -112,7 +112,7 @@ def array_of(values: Any, label: str = "The data") -> Array:
 
 
 def _decoded(values: Any) -> Any:
-    """A pyarrow column without a dictionary: of chunks with one, pyarrow gives NumPy other values for missing ones."""
+    """Return a pyarrow column without its dictionary, with which pyarrow converts missing values differently."""
     import pyarrow as pa
 
     if not isinstance(values, pa.ChunkedArray) or not pa.types.is_dictionary(values.type):
@@ -121,7 +121,7 @@ def _decoded(values: Any) -> Any:
 
 
 def column_values(column: Any) -> Array:
-    """A column of a frame, as narwhals sees it, as an array of NumPy; wide integers and missing booleans as float64."""
+    """Return a narwhals column as a NumPy array; wide integers and booleans with missing values become float64."""
     import narwhals as nw
 
     dtype = column.dtype
@@ -141,14 +141,14 @@ def column_values(column: Any) -> Array:
 
 
 def real_numbers(values: Array, origin: Origin, estimator: str) -> Array:
-    """Values as float64, float32, integers or booleans; raises a sentence for anything else.
+    """Return values as float64, float32, integers or booleans; raise an error for anything else.
 
     Parameters
     ----------
     values : ndarray
     origin : Origin
     estimator : str
-        Who needs numbers.
+        Name of the estimator, for messages.
     """
     kind = values.dtype.kind
     if kind in "fiub":
@@ -172,7 +172,7 @@ def real_numbers(values: Array, origin: Origin, estimator: str) -> Array:
 
 
 def refuse_silent_conversions(values: Any, origin: Origin, estimator: str) -> None:
-    """Raise the sentence of `real_numbers` for dates, durations, complex numbers and records, and for nothing else."""
+    """Raise the error of `real_numbers` only for dates, durations, complex numbers and records."""
     if values.dtype.kind in "MmcV" or (
         values.dtype.kind == "O" and any(issubclass(kind, _SILENT) for kind in set(map(type, values.flat)))
     ):
@@ -264,7 +264,7 @@ def text_error(label: str, value: Any, row: int, estimator: str, advice: str = _
 
 
 def _shown(value: Any) -> str:
-    """A value as an error shows it: short, and text of NumPy as text."""
+    """Format a value for an error message: shortened, and NumPy strings as text."""
     value = str(value) if isinstance(value, str) else value
     text = " ".join(repr(value).split())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -1,11 +1,11 @@
-"""Results written to files batch by batch: whole or not at all.
+"""Results written to files batch by batch, atomically.
 
-Rows go to a temporary file in the folder of the target, which takes the target's name when the last one is written;
-until then, and after any error, what was there stays as it was.
+Rows are written to a temporary file in the folder of the target, which is renamed to the target after the last row;
+until then, and after any error, an existing file is unchanged.
 
-Spreadsheets evaluate a cell of a CSV file that begins like a formula, whoever wrote it: a label =HYPERLINK(...) would
-run when the file is opened. Such text is written with an apostrophe before it, as OWASP recommends against "CSV
-injection", unless the caller asks for it unchanged. Numbers stay numbers, and Parquet is not affected.
+Spreadsheet programs evaluate cells of a CSV file that look like a formula: a label =HYPERLINK(...) would be executed
+when the file is opened. Such text is prefixed with an apostrophe, as OWASP recommends against "CSV injection", unless
+the caller requests raw text. Numbers are unchanged, and Parquet is not affected.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ __all__ = ["check_folder", "column_of", "spreadsheet_safe", "write_batches", "wr
 
 Array = NDArray[Any]
 
-# What a spreadsheet takes for the beginning of a formula (full-width forms included), unless the text is a number.
+# Characters that start a formula in spreadsheets (including full-width forms), unless the text is a number.
 _FORMULA = re.compile("[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_JOINED = 1 << 19  # numbers that are written at once, or more: a file of many small row groups is slow to read
+_JOINED = 1 << 19  # minimum number of values written at once: files with many small row groups are slow to read
 
 
 def spreadsheet_safe(text: str) -> str:
-    """Text for a cell of a CSV file: with an apostrophe before it where a spreadsheet would take it for a formula."""
+    """Return text for a CSV cell, prefixed with an apostrophe if a spreadsheet would interpret it as a formula."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def write_batches(
     batches: Iterable[Array], names: Sequence[str], path: str | os.PathLike[str], *, raw_text: bool = False
 ) -> int:
-    """Write blocks of rows, one column per name, as Parquet or CSV by the ending of the path; returns how many rows.
+    """Write blocks of rows, one column per name, as Parquet or CSV; return the number of rows.
 
-    With `raw_text` text is written to CSV unchanged, also where a spreadsheet would take it for a formula.
+    With `raw_text` text is written to CSV unchanged, even if a spreadsheet would interpret it as a formula.
     """
     import pyarrow as pa
 
@@ -53,12 +53,12 @@ def write_batches(
         tables = (pa.table({name: _column(block[:, j]) for j, name in enumerate(names)}) for block in _joined(batches))
         return write_tables(tables, path, raw_text=raw_text)
     finally:
-        if isinstance(batches, Generator):  # after an error nothing is computed any more
+        if isinstance(batches, Generator):  # stops computations after an error
             batches.close()
 
 
 def write_tables(tables: Iterable[Any], path: str | os.PathLike[str], *, raw_text: bool = False) -> int:
-    """The same for Arrow tables, one after the other, with the columns and types of the first."""
+    """Write Arrow tables with the columns and types of the first; see `write_batches`."""
     target = os.fspath(path)
     writer_of = _WRITERS.get(os.path.splitext(target)[1].lower())
     if raw_text and writer_of is _Csv:
@@ -106,7 +106,7 @@ def check_folder(path: str | os.PathLike[str]) -> None:
 
 
 def column_of(values: Any) -> Any:
-    """An array of NumPy or Arrow as a column to be written; text as codes and words."""
+    """Return a NumPy or Arrow array as a column to write; text is dictionary-encoded."""
     import pyarrow as pa
 
     if isinstance(values, np.ndarray):
@@ -126,7 +126,7 @@ def _publish(temporary: str, target: str) -> None:
 
 
 def _joined(batches: Iterable[Array]) -> Iterator[Array]:
-    """Larger blocks, of two dimensions."""
+    """Concatenate blocks into larger two-dimensional ones."""
     held: list[Array] = []
     size = 0
     for batch in batches:
@@ -141,7 +141,7 @@ def _joined(batches: Iterable[Array]) -> Iterator[Array]:
 
 
 def _joined_tables(tables: Iterable[Any]) -> Iterator[Any]:
-    """Larger tables."""
+    """Concatenate tables into larger ones."""
     import pyarrow as pa
 
     held: list[Any] = []
@@ -155,7 +155,7 @@ def _joined_tables(tables: Iterable[Any]) -> Iterator[Any]:
 
 
 def _column(values: Array) -> Any:
-    """A column as an Arrow array; text as codes and words, so that each word is converted once, not once per row."""
+    """Return a column as an Arrow array; text is dictionary-encoded, so that each word is converted only once."""
     import pyarrow as pa
 
     values = np.ascontiguousarray(values)
@@ -173,14 +173,14 @@ def _parquet(path: str, schema: Any) -> Any:
     from pyarrow import parquet
 
     texts = any(pa.types.is_dictionary(field.type) for field in schema)
-    # Few fractions occur twice, so a dictionary of them is useless. Without Arrow's own schema a reader of codes
-    # and words gets text.
+    # Most fractions are distinct, so a dictionary is useless. Without Arrow's own schema a reader of dictionary-
+    # encoded columns gets text.
     repeated = [field.name for field in schema if not pa.types.is_floating(field.type)]
     return parquet.ParquetWriter(path, schema, use_dictionary=repeated or False, store_schema=not texts)
 
 
 class _Csv:
-    """Tables to a CSV file."""
+    """Writer of tables to a CSV file."""
 
     def __init__(self, path: str, schema: Any, *, raw_text: bool = False) -> None:
         from pyarrow import csv
@@ -200,7 +200,7 @@ class _Csv:
 
 
 def _words_by(change: Callable[[str], str], column: Any) -> Any:
-    """A column with its words, if it has any, changed by a function."""
+    """Apply a function to the words of a column, if it has any."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(column.type):

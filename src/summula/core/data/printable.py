@@ -1,7 +1,7 @@
-"""Text from elsewhere (column names, labels, cells, file names) made safe to show.
+"""Text from untrusted sources (column names, labels, cells, file names) made safe to display.
 
-Control characters in it (escape sequences, line breaks, bidirectional overrides, invisible characters) could recolour,
-erase or forge what a terminal or a page shows; they are written as escapes.
+Control characters (escape sequences, line breaks, bidirectional overrides, invisible characters) could recolour,
+erase or forge output on a terminal or a page; they are written as escapes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 
 def with_escapes(text: str, escape: Callable[[str], str], lines: bool) -> str:
-    """Text in which a function escapes the characters that do not show."""
+    """Escape invisible characters by a function."""
     if text.isprintable():
         return text
     escaped = (one for one in set(text) if not _shows(one) and not (lines and one == "\n"))

@@ -1,8 +1,8 @@
-"""Data in files, larger than memory: `summula.scan("trips/*.parquet")` stands wherever an array could.
+"""Data in files, larger than memory: `summula.scan("trips/*.parquet")` can be used wherever an array can.
 
-A scan knows its columns and how many rows there are, and reads any stretch of them. Its plan lies on the same global
-row grid as an array's: a part begins and ends at multiples of the grid, and reads on into the next row group, or over
-the first rows of its own, to get there. So the sums, and their bits, are those of the array.
+A scan knows its columns and its number of rows, and reads any range of rows. Its plan uses the same global row grid as
+that of an array: a part begins and ends at multiples of the grid, so it may read beyond its row groups, or skip rows
+of the first one. The sums are therefore bit-identical to those of the array.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["Piece", "Scan", "ScanSource", "checked_weight", "scan"]
 Array = NDArray[Any]
 
 _NUMBERS = ("float64", "float32", "number")
-_MANY = 1_000_000_000  # numbers in all from which on a kernel that copies them is worth loading Numba
+_MANY = 1_000_000_000  # total number of values above which a copying kernel justifies importing Numba
 
 
 def scan(
@@ -56,24 +56,24 @@ def scan(
         input. Databases (extra `sql`): "duckdb:shop.duckdb" or "postgresql://user@host/shop". Or a stream of Arrow
         batches (a pyarrow reader, a DuckDB relation, ...).
     columns : list of str, optional
-        The columns to use, in this order; all when None.
+        Columns to use, in this order; None for all.
     encoding : str, optional
-        The encoding of text, such as "latin-1"; UTF-8, UTF-16 and Latin-1 are detected when None.
+        Encoding of text, such as "latin-1"; by default UTF-8, UTF-16 and Latin-1 are detected.
     header : bool, optional
-        Whether the first line of text holds the names of columns; detected when None. Without a header they are called
+        Whether the first line of text contains column names; detected by default. Without a header they are named
         x0, x1, ...
     query : str, optional
-        What to read of a database: SQL, or the name of a table.
+        SQL or table name, for databases.
 
     Returns
     -------
     Scan
-        Its `remarks` say what was unusual about the files.
+        Its `remarks` describe unusual properties of the files.
 
     Notes
     -----
-    Text may have semicolons, tabs or bars between fields, decimal commas, dates such as 31.12.2024: that is detected.
-    Files that cannot be read from any row on (compressed text, other encodings, line breaks inside quotes, JSON,
+    Semicolons, tabs or bars between fields, decimal commas, and dates such as 31.12.2024 are detected in text.
+    Files without random access by row (compressed text, other encodings, line breaks inside quotes, JSON,
     spreadsheets, databases, streams) are written to a temporary file first, which is removed with the scan.
 
     Examples
@@ -90,7 +90,7 @@ def scan(
 
 
 class Scan:
-    """Columns of some files, one below the other."""
+    """Columns of vertically stacked files."""
 
     def __init__(self, tables: Sequence[Table], columns: Sequence[str] | None = None) -> None:
         self.tables = list(tables)
@@ -104,7 +104,7 @@ class Scan:
 
     @property
     def categories(self) -> list[str]:
-        """The columns that the first file calls categorical."""
+        """Columns with a categorical type in the first file."""
         return [name for name in self.kinds if name in self.tables[0].categories]
 
     @property
@@ -131,23 +131,23 @@ class Scan:
         return f"Scan({files}: {self.n_rows} rows, {len(self.kinds)} columns)"
 
     def select(self, columns: Sequence[str]) -> Scan:
-        """The same rows with some of the columns."""
+        """Return the same rows with some of the columns."""
         return Scan(self.tables, columns)
 
     def in_arrow(self, batch_rows: int) -> Self:
-        """The same rows read in batches of a given size, text as Arrow arrays instead of objects."""
+        """Return the same rows read in batches of a given size, with text as Arrow arrays instead of objects."""
         other = copy.copy(self)
         other.tables = [table.in_arrow(batch_rows) for table in self.tables]
         return other
 
     def stored(self) -> Self:
-        """The same rows read as Arrow arrays of the types that the files have."""
+        """Return the same rows read as Arrow arrays of the types in the files."""
         other = copy.copy(self)
         other.tables = [table.stored() for table in self.tables]
         return other
 
     def read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]:
-        """Rows `start` to `stop` of some columns, a batch at a time."""
+        """Yield rows `start` to `stop` of some columns, batch by batch."""
         first = bisect_right(self.offsets, start) - 1
         for table, offset in zip(self.tables[first:], self.offsets[first:], strict=False):
             a, b = max(start - offset, 0), min(stop - offset, table.n_rows)
@@ -157,7 +157,7 @@ class Scan:
                 return
 
     def starts(self) -> list[int]:
-        """Rows where reading begins without decoding what comes before."""
+        """Rows at which reading can begin without decoding earlier ones."""
         placed = zip(self.tables, self.offsets, strict=False)
         return [offset + row for table, offset in placed for row in table.starts[:-1]]
 
@@ -167,7 +167,7 @@ class Scan:
         return self.tables[number].place(row - self.offsets[number])
 
     def vocabulary(self, column: str) -> list[str]:
-        """The different values of a text column, sorted; missing values left out. One pass."""
+        """Return the distinct values of a text column, sorted and without missing ones, in one pass."""
         from summula.core.engine.engine import current_engine
 
         if column not in self.kinds:
@@ -178,19 +178,19 @@ class Scan:
         return sorted(values)
 
     def distinct(self, column: str, estimator: str) -> Array:
-        """The different labels of a column, sorted. One pass over that column."""
+        """Return the distinct labels of a column, sorted, in one pass over that column."""
         from summula.core.engine.engine import current_engine
 
         source, engine = ScanSource(self, (), texts=(column,)), current_engine()
         look = functools.partial(_labels_of, estimator)
         found: Array = engine.map_reduce(look, source.plan(engine.chunk_rows), merged)
-        # Text files do not say whether a number is whole; a label is.
+        # Text files do not distinguish integers from floats; labels are integers.
         untyped = found.dtype.kind == "f" and any(table.text_numbers for table in self.tables)
         return found.astype(np.int64) if untyped and np.abs(found).max() < 2**53 else found
 
 
 def _common_kinds(tables: Sequence[Table]) -> dict[str, str]:
-    """The kinds of the columns, which have to be the same in all files."""
+    """Return the kinds of the columns, which must be the same in all files."""
     first = tables[0]
     for table in tables[1:]:
         if table.kinds.keys() != first.kinds.keys():
@@ -227,7 +227,7 @@ def _kind_of(name: str, tables: Sequence[Table]) -> str:
 
 
 def _labels_of(estimator: str, part: Part) -> Array:
-    """The different labels in a part."""
+    """Return the distinct labels in a part."""
     source, row, found = part.source, part.start, None
     assert isinstance(source, ScanSource)
     for batch in source.table.read(part.start, part.stop, source.texts):
@@ -238,7 +238,7 @@ def _labels_of(estimator: str, part: Part) -> Array:
 
 
 class ScanSource(Source):
-    """Some columns of a scan as features, targets, weight and so on; with labels the one target comes as codes."""
+    """Columns of a scan as features, targets, weight and so on; with `labels` the target is returned as codes."""
 
     is_sparse = False
     streams = True
@@ -269,7 +269,7 @@ class ScanSource(Source):
         self.dtype = np.dtype(np.float32 if single else np.float64)
 
     def with_groups(self, column: str) -> ScanSource:
-        """The same rows with the labels in a column as numbers of groups."""
+        """Return the same rows with the labels in a column as group numbers."""
         other = copy.copy(self)
         other.groups, other.grouped = column, True
         return other
@@ -281,15 +281,15 @@ class ScanSource(Source):
 
     @property
     def plain(self) -> bool:
-        """Whether the files hold the features as they are in memory."""
+        """Whether the files store the features as in memory."""
         return not self.texts and all(table.plain(self.features) for table in self.table.tables)
 
     def starts(self) -> list[int]:
-        """Rows where a row group begins."""
+        """Rows at which a row group begins."""
         return self.table.starts()
 
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
-        """The rows from `start` up to `stop`, in chunks that end at multiples of `chunk_rows`."""
+        """Yield the rows from `start` up to `stop`, in chunks that end at multiples of `chunk_rows`."""
         beside = [name for name in (self.weight, self.offset, self.groups) if name is not None]
         wanted = [*self.features, *self.targets, *beside, *self.texts]
         pieces: list[Piece] = []
@@ -307,7 +307,7 @@ class ScanSource(Source):
                     pieces, at, end = [], end, min(end + chunk_rows, stop)
 
     def _addresses(self, batch: Columns) -> Array | None:
-        """Addresses of the features of a batch, if they are doubles and a copying kernel is worthwhile."""
+        """Return the addresses of the features of a batch, if they are doubles and a copying kernel is worthwhile."""
         worth = "numba" in sys.modules or self.n_rows * self.n_features >= _MANY
         return batch.addresses(self.n_features) if worth and isinstance(batch, ArrowColumns) else None
 
@@ -321,7 +321,7 @@ class ScanSource(Source):
         return replace(Chunk(rows, None, None, start, stop, self.dtype), **self._beside(pieces, start))
 
     def _beside(self, pieces: list[Piece], start: int) -> dict[str, Any]:
-        """The columns that rows have beside their features, in the order requested."""
+        """Return the columns in addition to the features, in the requested order."""
         beside: dict[str, Any] = {}
         place = self.n_features + len(self.targets)
         if self.labels is not None and self.targets:
@@ -338,18 +338,18 @@ class ScanSource(Source):
         return beside
 
     def _coded(self, columns: tuple[Array, ...], start: int) -> tuple[Array, ...]:
-        """Features with text as codes of factors."""
+        """Return features with text columns as codes of factors."""
         if self.factors is None:
             return columns
         named = zip(self.features, columns, strict=True)
         return tuple(self.factors.codes(name, c, start) if c.dtype.kind == "O" else c for name, c in named)
 
     def chunk(self, start: int, stop: int) -> Chunk:
-        """The rows from `start` up to `stop` as one chunk."""
+        """Return the rows from `start` up to `stop` as one chunk."""
         return next(self.chunks(start, stop, stop))
 
     def only(self, start: int, stop: int) -> ScanSource:
-        """A description of files is small already."""
+        """Return self: the description of files is small."""
         return self
 
     def check_unchanged(self, estimator: str) -> None:
@@ -358,7 +358,7 @@ class ScanSource(Source):
             table.check_unchanged(estimator)
 
     def distinct(self, part: Part) -> set[str]:
-        """The different values of a text column in a part."""
+        """Return the distinct values of a text column in a part."""
         values: set[str] = set()
         for batch in self.table.read(part.start, part.stop, self.texts):
             values.update(value for value in batch[0] if isinstance(value, str))
@@ -378,11 +378,11 @@ class Piece(NamedTuple):
     end: int
 
     def column(self, j: int) -> Array:
-        """These rows of one column."""
+        """Return these rows of one column."""
         return self.batch[j][self.begin : self.end]
 
     def columns(self, count: int) -> tuple[Array, ...]:
-        """These rows of the first columns."""
+        """Return these rows of the first columns."""
         return tuple(column[self.begin : self.end] for column in self.batch[:count])
 
 
@@ -396,7 +396,7 @@ def _joined(pieces: list[Piece], j: int) -> Array:
 
 
 def checked_weight(weight: Array, start: int) -> Array:
-    """Weights of a file are checked as they come."""
+    """Validate weights read from a file."""
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
     if len(bad):
         at = int(bad[0])

@@ -1,7 +1,7 @@
-"""Sources: a common interface to where rows come from.
+"""Sources: a common interface to rows in different containers.
 
-A source knows how many rows it has, what its columns are called and how to give any of them as a `Chunk`; its
-`plan` cuts them into parts. This file holds data in memory: NumPy arrays of any order (memory maps included),
+A source knows its number of rows and the names of its columns, and returns any rows as a `Chunk`; its
+`plan` divides them into parts. This file contains sources in memory: NumPy arrays of any order (including memory maps),
 columns of frames, and SciPy CSR.
 """
 
@@ -25,12 +25,12 @@ __all__ = ["MappedSource", "MemorySource", "Source", "WrappedSource"]
 
 Array = NDArray[Any]
 
-_MANY_VALUES = 2**22  # whose copying is worth the look-up of a kernel
-_SPAN_STEPS = 8  # minimum number of steps that a part of a file covers, where it has to read over rows to get there
+_MANY_VALUES = 2**22  # minimum number of values for a copying kernel
+_SPAN_STEPS = 8  # minimum number of grid steps per part of a file, if earlier rows must be decoded
 
 
 class Source(ABC):
-    """Rows that can be cut into parts."""
+    """Rows that can be divided into parts."""
 
     n_rows: int
     n_features: int
@@ -47,35 +47,35 @@ class Source(ABC):
     @property
     @abstractmethod
     def width(self) -> float:
-        """Stored values per row, on average: what the work on a row is proportional to."""
+        """Average number of stored values per row, to which the work per row is proportional."""
 
     @property
     @abstractmethod
     def is_sparse(self) -> bool:
-        """Whether chunks come as CSR."""
+        """Whether chunks are CSR."""
 
     @abstractmethod
     def chunk(self, start: int, stop: int) -> Chunk:
-        """The rows from `start` up to `stop`, numbered over the whole data."""
+        """Return the rows from `start` up to `stop`, numbered over the whole data."""
 
     @abstractmethod
     def only(self, start: int, stop: int) -> Source:
-        """The same source holding these rows alone, under their global numbers: small to pickle."""
+        """Return the source restricted to these rows, with their global numbers, for pickling."""
 
     @property
     def streams(self) -> bool:
-        """Whether rows are read anew in every pass and do not stay in memory."""
+        """Whether rows are read again in every pass."""
         return False
 
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
-        """The rows from `start` (a multiple of `chunk_rows`) up to `stop`, chunk by chunk."""
+        """Yield the rows from `start` (a multiple of `chunk_rows`) up to `stop`, chunk by chunk."""
         for a in range(start, stop, chunk_rows):
             yield self.chunk(a, min(a + chunk_rows, stop))
 
     def plan(self, chunk_rows: int | None = None, work: float = 1.0) -> list[Part]:
         """The parts, on the global row grid; they depend on the data, `chunk_rows` and `work` only.
 
-        Parts are smaller where the work on each value is many times that of a sum: `work`.
+        Parts are smaller if the work per value is `work` times that of a sum.
         """
         rows = chunk_rows or chunk_rows_for(self.width)
         step = part_rows_for(rows, work * self.width, self.n_features, self.n_rows)
@@ -83,7 +83,7 @@ class Source(ABC):
         return [Part(self, a, b, rows, step) for a, b in zip(lines, [*lines[1:], self.n_rows], strict=True)]
 
     def _lines(self, step: int) -> list[int]:
-        """First rows of parts: every line of the grid, or the next row at which reading can begin."""
+        """Return the first rows of parts: every grid line, or the next row at which reading can begin."""
         if not self.streams:
             return list(range(0, self.n_rows, step))
         lines = [0]
@@ -95,19 +95,19 @@ class Source(ABC):
         return lines
 
     def starts(self) -> list[int]:
-        """Rows where reading begins without decoding what comes before."""
+        """Rows at which reading can begin without decoding earlier ones."""
         return [0]
 
     def engine(self) -> Engine:
-        """Engine that computes its parts: the current one, unless the source requires its own."""
+        """Return the engine that computes its parts: the current one, unless the source requires its own."""
         return current_engine()
 
     def release(self) -> None:
-        """Release what was kept for further passes."""
+        """Release resources kept for further passes."""
         return
 
     def reopened(self) -> Source:
-        """Return the source for passes after it was released, computed where passes are computed then."""
+        """Return the source for passes after its release, computed by the current engine."""
         return self
 
     def check_unchanged(self, estimator: str) -> None:
@@ -129,12 +129,12 @@ class MemorySource(Source):
     y : ndarray of shape (n_rows, n_targets), or None
     weight : ndarray of shape (n_rows,), or None
     dtype : dtype
-        float64 or float32: how products are computed.
+        float64 or float32, the precision of products.
     names, target_names : tuple of str, or None
     first_row : int
-        Global number of the first row held.
+        Global number of the first row.
     one_target : bool
-        Whether y was given as one column without a second dimension.
+        Whether y was one-dimensional.
     codes, offset, groups : ndarray of shape (n_rows,), or None
         As in a `Chunk`.
     """
@@ -168,7 +168,7 @@ class MemorySource(Source):
 
     @property
     def weighted(self) -> bool:  # type: ignore[override]
-        """Whether rows carry weights."""
+        """Whether rows have weights."""
         return self.weight is not None
 
     @property
@@ -188,17 +188,17 @@ class MemorySource(Source):
 
     @property
     def beside(self) -> dict[str, Any]:
-        """The columns that rows have beside their features, by name."""
+        """Columns in addition to the features, by name."""
         return {name: values for name in BESIDE if (values := getattr(self, name)) is not None}
 
     @property
     def is_sparse(self) -> bool:
-        """Whether chunks come as CSR."""
+        """Whether chunks are CSR."""
         return hasattr(self.rows, "indptr")
 
     @property
     def width(self) -> float:
-        """Stored values per row, on average."""
+        """Average number of stored values per row."""
         if isinstance(self.rows, FactorRows):
             return float(self.rows.dense.shape[1] + self.rows.codes.shape[1])
         return self.rows.nnz / max(self.n_rows, 1) if self.is_sparse else float(self.n_features)
@@ -208,11 +208,11 @@ class MemorySource(Source):
         if isinstance(self.rows, tuple) or (isinstance(self.rows, np.ndarray) and not self.rows.flags.c_contiguous):
             load_kernel(self.n_rows * self.n_features)
         elif isinstance(self.rows, np.ndarray) and self.rows.size >= _MANY_VALUES:
-            load_kernel(0)  # if Numba is in use anyway: rows in C order are copied well enough without
+            load_kernel(0)  # if Numba is in use anyway: NumPy copies rows in C order fast enough
         return super().plan(chunk_rows, work)
 
     def only_chunk(self, chunk_rows: int | None = None) -> Chunk | None:
-        """All rows, if they are a single chunk of the grid; else None."""
+        """Return all rows if they are a single chunk of the grid, else None."""
         n = self.n_rows
         is_one = self.first_row == 0 and n <= (chunk_rows or chunk_rows_for(self.width))
         return self.chunk(0, n) if is_one else None
@@ -223,7 +223,7 @@ class MemorySource(Source):
         return SparseRows(self.rows, a, b) if self.is_sparse else self.rows[a:b]
 
     def chunk(self, start: int, stop: int) -> Chunk:
-        """The rows from `start` up to `stop`, numbered over the whole data."""
+        """Return the rows from `start` up to `stop`, numbered over the whole data."""
         a, b = start - self.first_row, stop - self.first_row
         y, weight, codes, offset, groups = (
             None if values is None else values[a:b]
@@ -232,21 +232,21 @@ class MemorySource(Source):
         return Chunk(self._rows(a, b), y, weight, start, stop, self.dtype, codes, offset, groups)
 
     def only(self, start: int, stop: int) -> MemorySource:
-        """The same source holding these rows alone, under their global numbers: small to pickle."""
+        """Return the source restricted to these rows, with their global numbers, for pickling."""
         chunk = self.chunk(start, stop)
         rows = chunk.X if self.is_sparse else chunk.rows
         return replace(self, rows=rows, **chunk.beside, first_row=start)
 
     @classmethod
     def of_chunk(cls, chunk: Chunk, like: Source) -> MemorySource:
-        """The rows of a chunk in memory, numbered from 0, with the names of the source they came from."""
+        """Return the rows of a chunk as a source in memory, numbered from 0, with the names of the original source."""
         rows = chunk.rows.csr() if chunk.is_sparse else chunk.rows if chunk.has_factors else chunk.X
         held = cls(rows, None, None, like.dtype, like.names, like.target_names, one_target=like.one_target)
         return replace(held, **chunk.beside)
 
 
 class WrappedSource(Source):
-    """A source that stands on another, `base`: rows, places to begin and engine are those of the other."""
+    """A source derived from another, `base`, with its rows, starting points and engine."""
 
     is_sparse = False  # blocks are dense
 
@@ -264,22 +264,22 @@ class WrappedSource(Source):
 
     @property
     def streams(self) -> bool:
-        """Whether the rows below are read anew in every pass."""
+        """Whether the rows of `base` are read again in every pass."""
         return self.base.streams
 
     def starts(self) -> list[int]:
-        """Rows where reading begins without decoding what comes before."""
+        """Rows at which reading can begin without decoding earlier ones."""
         return self.base.starts()
 
     def _lines(self, step: int) -> list[int]:
         return self.base._lines(step)
 
     def engine(self) -> Engine:
-        """Return the engine that the rows prescribe."""
+        """Return the engine required by the rows."""
         return self.base.engine()
 
     def release(self) -> None:
-        """Release what was kept for further passes."""
+        """Release resources kept for further passes."""
         self.base.release()
 
     def reopened(self) -> Source:
@@ -294,9 +294,9 @@ class WrappedSource(Source):
 
 
 class MappedSource(WrappedSource):
-    """A source whose features are a function of another's: `lift` turns a dense block of rows into one of features.
+    """A source whose features are a function of those of another: `lift` maps a dense block of rows to features.
 
-    Its grid is that of its own width; the other source reads the rows of each of its chunks.
+    Its grid follows its own width; the other source reads the rows of each of its chunks.
     """
 
     def __init__(self, base: Source, lift: Callable[[Array], Array], n_features: int) -> None:
@@ -309,15 +309,15 @@ class MappedSource(WrappedSource):
         return float(self.n_features)
 
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
-        """The lifted rows from `start` up to `stop`, chunk by chunk."""
+        """Yield the lifted rows from `start` up to `stop`, chunk by chunk."""
         for chunk in self.base.chunks(start, stop, chunk_rows):
             yield replace(chunk, rows=self.lift(chunk.block(self.dtype)))
 
     def chunk(self, start: int, stop: int) -> Chunk:
-        """The lifted rows from `start` up to `stop`."""
+        """Return the lifted rows from `start` up to `stop`."""
         chunk = self.base.chunk(start, stop)
         return replace(chunk, rows=self.lift(chunk.block(self.dtype)))
 
     def only(self, start: int, stop: int) -> MappedSource:
-        """The same source holding these rows alone."""
+        """Return the source restricted to these rows."""
         return MappedSource(self.base.only(start, stop), self.lift, self.n_features)

@@ -1,7 +1,7 @@
-"""Sparse matrices whose index arrays contradict their shape are refused before compiled code reads them.
+"""Validation of the index arrays of sparse matrices before compiled code reads them.
 
 SciPy checks indices when a matrix is built, not when `indices` is modified afterwards, and compiled loops
-trust them: an index out of range reads or writes other memory. One pass over the indices costs little beside any use.
+trust them: an index out of range accesses memory out of bounds. One pass over the indices costs little in comparison.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["CHECKED_FORMATS", "check_sparse", "with_short_indices"]
 
 Array = NDArray[Any]
 
-CHECKED_FORMATS = ("csr", "csc", "bsr", "coo")  # the others hold no index arrays that conversion would trust
+CHECKED_FORMATS = ("csr", "csc", "bsr", "coo")  # other formats have no index arrays that conversions trust
 
 
 def check_sparse(X: Any, name: str = "X") -> None:
@@ -26,9 +26,9 @@ def check_sparse(X: Any, name: str = "X") -> None:
     Parameters
     ----------
     X : any
-        Anything but a sparse matrix of `CHECKED_FORMATS` is passed over.
+        Anything except a sparse matrix of `CHECKED_FORMATS` is ignored.
     name : str, default="X"
-        What messages call it.
+        Name in messages.
     """
     kind = getattr(X, "format", None)
     if kind == "coo" and hasattr(X, "coords"):
@@ -38,7 +38,7 @@ def check_sparse(X: Any, name: str = "X") -> None:
 
 
 def with_short_indices(X: Any) -> Any:
-    """Return a CSR matrix whose indices have 32 bits if they fit, so that kernels are compiled for one type of them."""
+    """Return a CSR matrix with 32-bit indices if they fit, so that kernels are compiled for one index type."""
     largest = max(X.indptr[-1], *X.shape)
     if X.indices.dtype == X.indptr.dtype == np.int32 or largest > np.iinfo(np.int32).max:
         return X
@@ -53,7 +53,7 @@ def _check_coordinates(X: Any, name: str) -> None:
 
 
 def _check_compressed(X: Any, name: str) -> None:
-    """CSR, CSC and BSR: `indptr` starts at 0, never falls and stays within `indices`, which stay within the shape."""
+    """Check CSR, CSC and BSR: `indptr` must not decrease from 0 to the size of `indices`, which must be in range."""
     rows, columns = X.shape if len(X.shape) == 2 else (1, *X.shape)
     if X.format == "bsr":
         rows, columns = rows // X.blocksize[0], columns // X.blocksize[1]
@@ -87,7 +87,7 @@ def _check_same_length(index: Array, data: Any, name: str) -> None:
 
 
 def _check_range(index: Array, size: int, axis: str, name: str) -> None:
-    # As unsigned numbers negative indices are large ones: one pass sees both.
+    # As unsigned integers negative indices are large: one pass checks both bounds.
     unsigned = index.view(f"u{index.itemsize}")
     if len(index) and unsigned.max() >= size:
         k = int((unsigned >= size).argmax())

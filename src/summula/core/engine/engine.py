@@ -165,7 +165,7 @@ class ThreadEngine(SerialEngine):
         if threads == 1:
             return 1
         # One part is queued for each that runs, so threads never idle and few results are kept in memory.
-        # (The number of threads used is limited by submitting fewer parts.)
+        # (Submitting fewer parts limits the number of threads in use.)
         return 2 * threads if threads == pool()._max_workers else threads
 
     def map_ordered(

@@ -77,7 +77,7 @@ def draw_seed(random_state: Any) -> int:
     """Return a seed below 2^32 - 1 from the parameter `random_state`: an int, Generator, RandomState or None."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**32 - 1))
-    from sklearn.utils import check_random_state  # only here: processes that compile kernels do without
+    from sklearn.utils import check_random_state  # imported here, since processes that compile kernels do not need it
 
     return int(check_random_state(random_state).randint(np.iinfo(np.uint32).max, dtype="u8"))
 

@@ -33,7 +33,7 @@ __all__ = [
     "together",
 ]
 
-ONE_THREAD_BELOW = 1_000  # unknowns; larger solves use the threads of BLAS
+ONE_THREAD_BELOW = 1_000  # unknowns; larger solves use all BLAS threads
 
 _inside = threading.local()
 _pool: ThreadPoolExecutor | None = None
@@ -118,9 +118,9 @@ class _Blas(NamedTuple):
 
     @classmethod
     def of(cls, controller: Any) -> _Blas:
-        """Return the functions of OpenBLAS itself where its pool is shared by the process, else the controller's.
+        """Return the functions of OpenBLAS itself if the process shares its pool, else those of the controller.
 
-        The controller looks its symbols up at every call, and newer versions ignore all threads but the first to set
+        The controller looks up its symbols at every call, and newer versions ignore all threads except the first to set
         a limit, until that thread releases control; here the limit may be set in one thread and removed in another.
         """
         if controller.internal_api == "openblas" and getattr(controller, "threading_layer", "") != "openmp":

@@ -54,7 +54,7 @@ _SPINS = 1_000  # polls before a waiting member yields: about 20 microseconds
 _YIELDS = 200  # yields before it sleeps
 _SLEEP = 50  # microseconds
 _ROUND_POLLS = 4_000  # polls before a member of a persistent group returns to the pool: about a millisecond
-_CHECK_SECONDS = 0.05  # how often a supervising thread looks at the clock
+_CHECK_SECONDS = 0.05  # seconds between checks of the clock by a supervising thread
 
 _lock = threading.Lock()  # one group at a time
 _latest: weakref.ref[WorkerGroup] | None = None

@@ -64,7 +64,7 @@ class AdditiveEstimator(Estimator):
     _needs_y = True
     _statistic: ClassVar[Any] = None  # statistic summed over the rows, about an origin near the mean of the features
     _weighted: bool  # whether sample weights were given for any rows
-    _row_hashes: Any  # hashes of all rows, where they are tracked
+    _row_hashes: Any  # hashes of all rows, if they are tracked
 
     def _solve(self, sums: Any) -> None:
         """Set the fitted attributes from the sums."""
@@ -79,7 +79,7 @@ class AdditiveEstimator(Estimator):
         return run.sum(self._statistic, run.origin()[: run.source.n_features])
 
     def _use_sums(self, sums: Any, weighted: bool) -> None:
-        """Store the sums and set the fitted attributes; `weighted` tells whether the rows just added had weights."""
+        """Store the sums and set the fitted attributes; `weighted` is whether the rows just added had weights."""
         self._keep_sums(sums, weighted)
         self._solve(sums)
 
@@ -93,7 +93,7 @@ class AdditiveEstimator(Estimator):
         self._keep_sums(mine.merge(theirs), bool(other._weighted))
 
     def track_rows(self) -> Self:
-        """Keep a hash of every row from the next fit on, so that `forget` rejects rows that were not fitted.
+        """Store a hash of every row from the next fit on, so that `forget` rejects rows that were not fitted.
 
         Hashes take 8 bytes per row and a pass over the rows; they are saved with the model, and lost by `clone`.
 
@@ -123,14 +123,14 @@ class AdditiveEstimator(Estimator):
     ) -> AbstractContextManager[Run]:
         """Validate, run the body, and leave a complete model or the previous state; see `Estimator`.
 
-        Where rows are tracked, their hashes are added, or with `removes` taken away, after a check that they are there.
+        If rows are tracked, their hashes are added, or with `removes` removed, after checking that they are present.
         """
         fitting = super()._fitting(*rows, reset=reset, **options)
         return self._tracking(fitting, reset, removes) if hasattr(self, "_row_hashes") else fitting
 
     @contextmanager
     def _tracking(self, fitting: AbstractContextManager[Run], reset: bool, removes: bool) -> Iterator[Run]:
-        """Run a fit with the hashes of its rows."""
+        """Run a fit that updates the hashes of the rows."""
         with fitting as run:
             keys = label_keys(self.classes_) if self._labelled else None
             hashes = run.sum(RowHashes, keys).values
@@ -202,7 +202,7 @@ class AdditiveEstimator(Estimator):
         Notes
         -----
         Sums do not record their rows. Rows that were not fitted raise an error after `track_rows`;
-        without it they are refused where they would leave sums that no rows have (negative counts, weights or
+        without it they raise an error if they would leave impossible sums (negative counts, weights or
         variances), and otherwise change the model.
         """
         check_is_fitted(self)

@@ -118,15 +118,15 @@ class ScoreClassifier(Classifier):
 
 
 class ComparedClassifier(Classifier):
-    """Classes by one score each, of two classes too, which are compared."""
+    """Base class of classifiers that compare one score per class, also for two classes."""
 
     def _decisions(self, chunk: Chunk) -> Array:
-        """The scores that are shown, shape (n, n_classes)."""
+        """Return the public scores, of shape (n, n_classes)."""
         return self._scores(chunk)
 
     @inherit_docs(ScoreClassifier.decision_function)
     def decision_function(self, X: Any) -> Any:
-        """The scores of the classes; of two classes the second less the first."""
+        """Compute the score of each class; for two classes the difference of the second and the first."""
         check_fitted(self)
         return self._by_row(X, self._decisions, _difference_of_two)
 
@@ -180,7 +180,7 @@ class ProbabilisticClassifier(ProbabilityWriter, Classifier):
 
 
 class ShareClassifier(ProbabilisticClassifier):
-    """Base class of classifiers whose scores are the probabilities, one per class (shares of rows, for example)."""
+    """Base class of classifiers whose scores are the class probabilities (such as proportions of rows)."""
 
     @staticmethod
     def _winners(scores: Array) -> Array:

@@ -91,7 +91,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             check_parameters(self, self._parameters)
             max_time = getattr(self, "max_time", None)
             deadline = None if max_time is None else time.monotonic() + max_time
-            # Overflow shows in sums, losses and gaps, which are checked: it is refused there, or harmless.
+            # Overflow propagates to sums, losses and gaps, which are checked: it raises an error there, or is harmless.
             with watched(functools.partial(check_clock, deadline)), np.errstate(over="ignore"):
                 source = self._source(X, y, sample_weight, needs_y=needs_y, reset=reset, **options)
                 self._note_columns(y, sample_weight, reset)
@@ -188,7 +188,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        """Return the names of the parameters, read once per constructor: searches ask for them many times per fit."""
+        """Return the names of the parameters, read once per constructor: searches request them many times per fit."""
         known = cls.__dict__.get("_known_parameters")
         if known is None or known[0] is not cls.__init__:
             known = cls._known_parameters = (cls.__init__, tuple(super()._get_param_names()))
@@ -196,7 +196,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     @property
     def _starts_anew(self) -> bool:
-        """Whether `fit` may be given other columns than the previous fit."""
+        """Whether `fit` accepts columns other than those of the previous fit."""
         return True
 
     def _open_labels(self, reset: bool, classes: Any, unknown: int | None) -> Labels | None:
@@ -209,7 +209,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         """Return X and the levels of its categorical columns, which are learned if `reset`."""
         if not self._factored:
             return X, None
-        # (Models of versions without factors have none.)
+        # (Models saved by versions without factors lack the attribute.)
         return X, Factors(type(self).__name__, None if reset else getattr(self, "factor_levels_", {}))
 
     def _close_factors(self, X: Any, source: Source, factors: Factors | None, reset: bool) -> None:

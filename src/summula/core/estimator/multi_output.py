@@ -1,7 +1,7 @@
 """Classifiers of several targets at once.
 
-Labels of every target are codes among its own classes. Scores are shares of classes, those of one target after the
-other, so that a single array of rows goes through the engine; public methods divide it among the targets.
+Labels of every target are encoded by its own classes. Scores are class proportions, concatenated over the targets, so
+that the engine processes a single array of rows; public methods split it by target.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Array = NDArray[Any]
 
 
 class MultiOutputClassifier(ShareClassifier):
-    """Base class of classifiers whose scores are shares of classes, of one or several targets.
+    """Base class of classifiers whose scores are class proportions, for one or several targets.
 
     With several targets `classes_` is a list of arrays, and so are probabilities.
     """
@@ -60,19 +60,19 @@ class MultiOutputClassifier(ShareClassifier):
 
     @property
     def _classes_of_outputs(self) -> list[Array]:
-        """The classes of every target."""
+        """Classes of every target."""
         return self.classes_ if isinstance(self.classes_, list) else [self.classes_]
 
     @property
     def n_classes_(self) -> Any:
-        """Number of classes; of several targets, a list."""
+        """Number of classes; a list for several targets."""
         check_fitted(self)
         sizes = [len(classes) for classes in self._classes_of_outputs]
         return sizes if isinstance(self.classes_, list) else sizes[0]
 
     @inherit_docs(ROWS)
     def predict(self, X: Any) -> Any:
-        """Predict the class with the largest share; ties go to the first class.
+        """Predict the class with the largest proportion; ties go to the first class.
 
         Returns
         -------
@@ -101,7 +101,7 @@ class MultiOutputClassifier(ShareClassifier):
         return self._split_outputs(super().predict_log_proba(X))
 
     def _split_outputs(self, values: Any) -> Any:
-        """Divide rows of scores among several targets."""
+        """Split rows of scores by target."""
         if not isinstance(self.classes_, list):
             return values
         ends = np.cumsum([len(classes) for classes in self.classes_])[:-1]

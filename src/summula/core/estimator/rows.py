@@ -132,7 +132,7 @@ class RowwiseEstimator(Estimator):
         return self._map_rows(compute, self._reading(X), finish)
 
     def _example_model(self) -> Any:
-        """Return a model whose results for a row have the form that those of this one have, and take little time."""
+        """Return a model whose results have the same form, and are fast to compute."""
         return self
 
     def _in_memory(self, X: Any, what: str) -> Source:
@@ -152,7 +152,7 @@ class RowwiseEstimator(Estimator):
         if here and (chunk := source.only_chunk(engine.chunk_rows)) is not None:  # type: ignore[attr-defined]
             if not source.is_sparse:
                 load_kernel(4 * source.n_rows * source.n_features)
-            with one_blas_thread():  # without the engine: handing a few rows over takes longer than they do
+            with one_blas_thread():  # without the engine: submitting a few rows takes longer than computing them
                 return concatenated(self._accepted(map_chunks(compute, finish, self._allows_nan, (chunk,)), source))
         task, parts = self._row_tasks(compute, source, finish, engine.chunk_rows)
         if len(parts) == 1 and here:

@@ -29,8 +29,8 @@ __all__ = ["OutOfTime", "Run", "Unnamed", "check_clock"]
 S = TypeVar("S", bound=Statistic)
 Array = NDArray[Any]
 
-_SHORT = 2**20  # values of rows in memory whose sums take a few milliseconds
-_TASKS = 24  # enough to keep threads busy to the end of a pass
+_SHORT = 2**20  # maximum number of values of rows in memory whose sums take a few milliseconds
+_TASKS = 24  # enough to keep threads busy until the end of a pass
 
 
 class OutOfTime(Exception):
@@ -132,7 +132,7 @@ class Run:
         return self._checked(tree.result())
 
     def _only_chunk(self) -> Chunk | None:
-        """The rows if they are one chunk in memory, else None: the engine's hand-over would take longer than sums."""
+        """Return the rows if they are one chunk in memory, else None: the engine's overhead would exceed the sums."""
         if self._chunk is None and (
             len(self.parts) == 1
             and len(self.parts[0]) <= self.parts[0].chunk_rows
@@ -144,7 +144,7 @@ class Run:
 
     @property
     def rows_are_few(self) -> bool:
-        """Whether the rows are one chunk in memory: handing them over to a thread would take longer than a pass."""
+        """Whether the rows are one chunk in memory: submitting them to a thread would take longer than a pass."""
         return self._only_chunk() is not None
 
     @property
@@ -154,7 +154,7 @@ class Run:
         return isinstance(source, MemorySource) and source.n_rows * source.n_features <= _SHORT
 
     def _sum_here(self, statistic: Any, params: Any, task: str, chunk: Chunk) -> Any:
-        """The statistic of rows that are one chunk."""
+        """Return the statistic of rows that are one chunk."""
         context = self._begin(task, 1)
         with one_blas_thread():
             total = sum_of_chunks(statistic, (chunk,), params)
@@ -163,7 +163,7 @@ class Run:
         return total
 
     def _checked(self, total: Any) -> Any:
-        """Sums, after NaN and infinities that show in them are located in the rows."""
+        """Return the sums; raise with the position of NaN or infinities in the rows if they are not finite."""
         if self.source.weighted and not np.any(getattr(total, "weight", 1.0)):
             raise DataError("All sample weights are zero: at least one row needs a positive weight.")
         if not self._rows_are_finite and not self._is_complete(total):

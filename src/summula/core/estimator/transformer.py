@@ -56,7 +56,7 @@ class Transformer(TransformerMixin, RowwiseEstimator):
         return self._for_next_step(X, self._filled(self._write_rows, source))
 
     def _for_next_step(self, X: Any, rows: Any) -> Any:
-        """Return transformed rows; those of files as what a further step of a pipeline can read again."""
+        """Return transformed rows; those of files in a form that the next step of a pipeline can read repeatedly."""
         return TransformedScan(X, self, rows) if isinstance(X, Scan | TransformedScan) else rows
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
@@ -66,9 +66,9 @@ class Transformer(TransformerMixin, RowwiseEstimator):
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
         y : array-like, or name of a column of a scan, optional
-            A column that is named is no feature, and stays with the rows for the next step of a pipeline.
+            A named column is not a feature; it remains available to the next step of a pipeline.
         **fit_params : dict
-            Handed on to `fit`.
+            Passed to `fit`.
 
         Returns
         -------

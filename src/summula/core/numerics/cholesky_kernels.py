@@ -16,9 +16,9 @@ Array = NDArray[Any]
 
 @internal_kernel
 def cholesky(L: Array, n: int, dependent: float) -> int:
-    """Overwrite the lower triangle of a matrix with its Cholesky factor; return how many leading columns it is of.
+    """Overwrite the lower triangle of a matrix with its Cholesky factor; return the number of leading columns factored.
 
-    It ends early at a column of which at most the share `dependent` is left beside the columns before it.
+    It stops at a column whose fraction independent of the previous columns is at most `dependent`.
     """
     for j in range(n):
         pivot = L[j, j]

@@ -20,14 +20,14 @@ __all__ = ["dot", "intercepts", "leads", "shifts"]
 Array = NDArray[np.float64]
 
 _SPLIT = 134_217_729.0  # 2^27 + 1
-_FEW = 64  # products that Python computes, to the same bits, before NumPy has started
+_FEW = 64  # maximum number of products for which pure Python, with the same bits, is faster than NumPy
 
 
 def dot(a: Array, b: Array, *others: float) -> float:
     """Return sum_j a_j b_j plus the other numbers, rounded once."""
     if len(a) <= _FEW and (total := _dot_of_few(a.tolist(), b.tolist(), others)) is not None:
         return total
-    used = np.flatnonzero((a != 0) & (b != 0))  # of penalised coefficients, few
+    used = np.flatnonzero((a != 0) & (b != 0))  # few penalised coefficients
     if len(used) < len(a):
         return dot(a[used], b[used], *others)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -41,7 +41,7 @@ def dot(a: Array, b: Array, *others: float) -> float:
 
 
 def _dot_of_few(a: list[float], b: list[float], others: tuple[float, ...]) -> float | None:
-    """Return the same as `dot`; None where the sum is not finite."""
+    """Return the same as `dot`; None if the sum is not finite."""
     terms = [*others]
     for x, y in zip(a, b, strict=True):
         product, scaled_x, scaled_y = x * y, _SPLIT * x, _SPLIT * y
@@ -63,7 +63,7 @@ def _rest(a: Array, b: Array, products: Array) -> Array:
 
 
 def _high(a: Array) -> Array:
-    """The leading half of the digits."""
+    """Return the leading half of the digits."""
     scaled = _SPLIT * a
     return np.asarray(scaled - (scaled - a))
 

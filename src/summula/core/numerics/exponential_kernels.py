@@ -58,7 +58,7 @@ def exp(x: float) -> float:
     shifted = x * _PER_LOG_2 + _ROUND
     k = shifted - _ROUND
     r = (x - k * _LOG_2_HIGH) - k * _LOG_2_LOW
-    # Estrin's scheme: its terms do not wait for each other, as the steps of Horner's do.
+    # Estrin's scheme, whose terms are independent, unlike the steps of Horner's.
     r2 = r * r
     r4 = r2 * r2
     low = (_EXP[0] + _EXP[1] * r) + (_EXP[2] + _EXP[3] * r) * r2

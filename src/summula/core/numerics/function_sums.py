@@ -1,4 +1,4 @@
-"""Sums of one function of a chunk, which need no statistic of their own."""
+"""Sums of a single function of a chunk, without a separate statistic."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ class FunctionSum(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: Callable[[Chunk], NDArray[Any]]) -> Self:
-        """The function of one chunk."""
+        """Return the function of one chunk."""
         count, weight, _ = weight_sums(chunk)
         return cls(count, weight, params(chunk))

@@ -42,7 +42,7 @@ class ClassWeights(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: int) -> Self:
-        """The weights of one chunk."""
+        """Return the weights of one chunk."""
         assert chunk.codes is not None
         return cls(np.bincount(chunk.codes, weights=chunk.weight, minlength=params).astype(float))
 
@@ -58,7 +58,7 @@ class Grouped(NamedTuple):
     n_groups: int
 
     def map(self, chunk: Chunk, params: Any) -> Any:
-        """The statistics of the groups of one chunk."""
+        """Return the statistics of the groups of one chunk."""
         assert chunk.codes is not None, "rows have codes"
         if hasattr(self.statistic, "map_groups"):
             return self.statistic.map_groups(chunk, chunk.codes, self.n_groups, params)
@@ -72,7 +72,7 @@ class Grouped(NamedTuple):
         return one if total is None else total.merge(one)
 
     def merge(self, a: Any, b: Any) -> Any:
-        """The statistics of both sets of rows."""
+        """Return the statistics of both sets of rows."""
         return a.merge(b)
 
 

@@ -63,7 +63,7 @@ def far_origin(chunk: Chunk) -> Array:
 
 
 def _are_surely_near(rows: NDArray[Any]) -> NDArray[np.bool_]:
-    """Columns that two of the n rows show to be not far from 0.
+    """Return the columns that, by two of the n rows, are certainly not far from 0.
 
     For any two values a, b of a column: n spread^2 >= (a - b)^2 / 2, and |mean| <= |a| + sqrt(n) spread.
     """
@@ -95,7 +95,7 @@ def _mean_or_constant(block: NDArray[Any], weight: Array | None) -> Array:
 
 
 def _column_sums(block: NDArray[Any]) -> Array:
-    """Sums of the columns of a block in C order; narrow rows are added side by side, in loops of useful length."""
+    """Return the column sums of a block in C order; narrow rows are added in parallel, in longer loops."""
     n, d = block.shape
     k = max(1, _SIDE_BY_SIDE // max(d, 1))
     if k == 1 or n < 2 * k:

@@ -1,4 +1,4 @@
-"""The part of a likelihood of rows and classes that probabilities of the classes have.
+"""The contribution of class probabilities to a joint likelihood of rows and classes.
 
 - sum_k W_k log pi_k,   least at pi_k = W_k / W                                                             (1)
 """
@@ -20,13 +20,13 @@ Array = NDArray[np.float64]
 @schema.saved("core.priors.Priors", pi=schema.Array("float64", "n_classes", low=0.0), estimated=schema.Flag())
 @dataclass(frozen=True)
 class Priors:
-    """Probabilities of the classes; `estimated` says whether they are fitted, or given."""
+    """Class probabilities; `estimated` is whether they are fitted or given."""
 
     pi: Array
     estimated: bool
 
     def added(self, objective: tuple[float, float], weight: Array) -> tuple[float, float]:
-        """An objective and its gap with those of (1) added; probabilities that are given are no part of it."""
+        """Return an objective and its gap with those of (1) added, unless the probabilities are given."""
         if not self.estimated:
             return objective
         some = weight > 0

@@ -43,7 +43,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _OFF_CENTRE = 1e2  # ratio of products about the origin and about the mean above which sums are recomputed
-_TILE_COLUMNS = 4  # of which BLAS computes the products together, on most processors
+_TILE_COLUMNS = 4  # columns of a tile of BLAS, on most processors
 
 S = TypeVar("S", bound="Statistic")
 
@@ -53,14 +53,14 @@ class Statistic(Protocol):
 
     @classmethod
     def map(cls, chunk: Chunk, params: Any) -> Self:
-        """The statistic of one chunk."""
+        """Return the statistic of one chunk."""
 
     def merge(self, other: Self) -> Self:
-        """The statistic of both sets of rows together."""
+        """Return the statistic of both sets of rows."""
 
 
 def sum_of_chunks(statistic: type[S], chunks: Iterable[Chunk], params: Any) -> S:
-    """The statistic of some chunks, added from left to right."""
+    """Return the statistic of some chunks, added from left to right."""
     total: S | None = None
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the sums are checked for non-finite values
         add = getattr(statistic, "accumulate", None)  # adds in place
@@ -88,7 +88,7 @@ def sums_of_part(statistic: type[S], params: Any, part: Part) -> list[tuple[int,
 
 
 def weight_sums(chunk: Chunk) -> tuple[int, float, float]:
-    """Rows with a positive weight, the sum of weights, the sum of their logarithms (0 without weights)."""
+    """Return the number of rows with positive weight, and the sums of weights and of their logarithms (0 without)."""
     if chunk.weight is None:
         return len(chunk), float(len(chunk)), 0.0
     positive = chunk.weight[chunk.weight > 0]
@@ -154,7 +154,7 @@ class Moments(Sum):
     @classmethod
     @np.errstate(over="ignore", invalid="ignore")
     def map(cls, chunk: Chunk, params: Array) -> Self:
-        """The moments of the features of one chunk about the origin `params`."""
+        """Return the moments of the features of one chunk about the origin `params`."""
         d = chunk.n_features
         if chunk.is_sparse:
             return cls._of_sparse(chunk, params)
@@ -189,7 +189,7 @@ class Moments(Sum):
 
     @classmethod
     def map_groups(cls, chunk: Chunk, codes: NDArray[Any], n_groups: int, params: Array) -> Self:
-        """The moments of each group of rows, as arrays of shape (n_groups, n_features).
+        """Return the moments of each group of rows, as arrays of shape (n_groups, n_features).
 
         `params` is one origin for all groups, or one row per group.
         """
@@ -200,7 +200,7 @@ class Moments(Sum):
 
     @classmethod
     def of_block(cls, block: Array, codes: NDArray[Any], weight: Array | None, origin: Array) -> Self:
-        """The moments of each group of the rows of a block in C order; `origin` has one row for each group."""
+        """Return the moments of each group of the rows of a block in C order; `origin` has one row per group."""
         n_groups = len(origin)
         total, square = group_totals(block, codes, weight, origin)
         if np.isnan(total).any():
@@ -258,14 +258,14 @@ class Moments(Sum):
         return replace(left, weight=weight, total=total, square=square)
 
     def _aligned(self, other: Self) -> tuple[Self, Self]:
-        """Return both about the origin of these moments, or of the others where these have no rows."""
+        """Return both about the origin of these moments, or that of `other` if these have no rows."""
         if self.origin is other.origin or np.array_equal(self.origin, other.origin):
             return self, other
         origin = np.where(self.weight > 0, self.origin, other.origin)
         return self.recentre(origin), other.recentre(origin)
 
     def recentre(self, origin: Array) -> Self:
-        """The same sums about another origin."""
+        """Return the same sums about another origin."""
         shift = origin - self.origin
         if not shift.any():
             return self
@@ -312,7 +312,7 @@ class Gram(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: Array) -> Self:
-        """The Gram matrix of one chunk about the origin `params`."""
+        """Return the Gram matrix of one chunk about the origin `params`."""
         total, products = _sparse_products(chunk, params) if chunk.is_sparse else _dense_products(chunk, params)
         return cls(*weight_sums(chunk), params, total, products)
 
@@ -333,12 +333,12 @@ class Gram(Sum):
         return self.origin + self.total / self.weight
 
     def centred(self) -> Array:
-        """Products about the mean: G - s s' / W."""
+        """Return the products about the mean, G - s s' / W."""
         return self.products - np.outer(self.total, self.total / self.weight)
 
     def recentre(self, origin: Array) -> Self:
-        """The same sums about another origin."""
-        if origin is self.origin:  # true for the chunks of one pass
+        """Return the same sums about another origin."""
+        if origin is self.origin:  # usual for the chunks of one pass
             return self
         shift = origin - self.origin
         if not shift.any():
@@ -348,14 +348,14 @@ class Gram(Sum):
         return replace(self, origin=origin, total=self.total - self.weight * shift, products=products)
 
     def transformed(self, M: Array, offset: Array) -> Self:
-        """The sums of the rows M z + offset."""
+        """Return the sums of the rows M z + offset."""
         products = M @ self.products @ M.T
         products = (products + products.T) / 2
         return replace(self, origin=M @ self.origin + offset, total=M @ self.total, products=products)
 
 
 def off_centre(gram: Gram) -> bool:
-    """Whether the origin was so far from the mean that centring loses digits."""
+    """Return whether the origin was so far from the mean that centring loses digits."""
     about_origin = gram.products.diagonal()
     about_mean = about_origin - gram.total * (gram.total / gram.weight)
     return bool(((about_origin > _OFF_CENTRE * about_mean) & (about_origin > 0)).any())
@@ -419,7 +419,7 @@ class TriangularFactor(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[Array, bool]) -> Self:
-        """The factor of one chunk; `params` is the origin and whether to prepend the constant 1."""
+        """Return the factor of one chunk; `params` is the origin and whether to prepend the constant 1."""
         origin, intercept = params
         blank = chunk.blank(int(intercept) + _width(chunk), np.float64)
         block = _shifted(chunk, origin, lead=intercept, block=blank)

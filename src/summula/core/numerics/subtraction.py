@@ -1,9 +1,9 @@
-"""Validity of sums from which other sums were subtracted.
+"""Validation of sums from which other sums were subtracted.
 
     counts and weights >= 0,     squares about the mean >= 0,     products about the mean positive semidefinite
 
-Rows that were not among those summed may leave sums that no rows have. Rounding leaves small negative numbers, so only
-those are named that are larger than a share of what the sums were before.
+Subtracting rows that were not summed before may leave impossible sums. Rounding leaves small negative numbers, so a
+violation must exceed a fraction of the sums before.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["impossible"]
 
 Array = NDArray[np.float64]
 
-_ROUNDING = 1e-8  # of the sums before
+_ROUNDING = 1e-8  # relative to the sums before
 
 
 def impossible(left: Any, before: Any) -> str | None:
-    """Words for what no set of rows has in sums that others were taken away from; None where all is well."""
+    """Describe what is impossible in sums from which others were subtracted; None if they are valid."""
     if left is None or before is None:
         return None
     if isinstance(left, Groups):
@@ -54,7 +54,7 @@ def _variances(sums: Any) -> Array:
 
 
 def _is_indefinite(left: Any, before: Any) -> bool:
-    """Whether the products about the mean, of one set of rows or of several, have a clearly negative eigenvalue."""
+    """Return whether products about the mean, of one or several sets of rows, have a clearly negative eigenvalue."""
     d = left.products.shape[-1]
     products, earlier = left.products.reshape(-1, d, d), before.products.reshape(-1, d, d)
     totals, weights = left.total.reshape(-1, d), np.atleast_1d(left.weight)

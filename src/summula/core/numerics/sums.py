@@ -6,9 +6,9 @@ A statistic is a frozen dataclass derived from `Sum`. It defines `map`; its fiel
 
     total: Array        added; sums are merged, tuples concatenated; None on either side gives None
     largest: float = field(metadata=merged_by(max))     merged by a function of two values: rows cannot be removed
-    origin: Array       the origin of the other fields: kept, and the other side is re-centred
+    origin: Array       the origin of the other fields: unchanged, and the other side is re-centred
 
-Two declarations are for checks of the sums: `nonnegative` fields, and the sums of squares of columns, `column_squares`.
+Two declarations serve validation: `nonnegative` fields, and `column_squares`, the sums of squares of columns.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def merged_by(merge: Merge) -> dict[str, Merge]:
 
 
 def _fields(total: Any) -> tuple[tuple[str, Merge | None], ...]:
-    """The fields of a sum, and the functions that merge them; None for those that are added."""
+    """Return the fields of a sum with the functions that merge them; None for those that are added."""
     kind: Any = type(total)
     found: tuple[tuple[str, Merge | None], ...] = _fields_of_class(kind)
     return found
@@ -49,17 +49,17 @@ def _fields_of_class(kind: Any) -> tuple[tuple[str, Merge | None], ...]:
 class Sum:
     """Mixin of frozen dataclasses that are merged and unmerged field by field.
 
-    `nonnegative` maps the fields that no rows make negative to the words that errors use for them.
+    `nonnegative` maps fields that cannot be negative to their names in error messages.
     """
 
     nonnegative: ClassVar[Mapping[str, str]] = {"count": "number of rows", "weight": "sum of weights"}
 
     def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows together."""
+        """Return the sums of both sets of rows."""
         return self._combined(other, _added)
 
     def unmerge(self, other: Self) -> Self:
-        """The sums of these rows without those of `other`, which must be among them."""
+        """Return the sums of these rows without those of `other`, which must be a subset."""
         for name, merge in _fields(self):
             if merge is not None:
                 raise TypeError(f"{type(self).__name__}.{name} is not a sum, so rows cannot be removed from it.")
@@ -71,7 +71,7 @@ class Sum:
         return int(self.count)  # type: ignore[attr-defined]
 
     def is_finite(self) -> bool:
-        """Whether all fields are finite; NaN and infinities in rows propagate to their sums."""
+        """Return whether all fields are finite; NaN and infinities in rows propagate to their sums."""
         return all(_is_finite(getattr(self, name)) for name, _ in _fields(self))
 
     def is_complete(self, n_rows: int) -> bool:
@@ -80,15 +80,15 @@ class Sum:
 
     @property
     def column_squares(self) -> NDArray[np.float64] | None:
-        """Sums of squares of each column, with the columns along the last axis; None if they are not among the sums."""
+        """Sums of squares of each column, with the columns along the last axis; None if unavailable."""
         return None
 
     def recentre(self, origin: Any) -> Self:
-        """The same sums about another origin."""
+        """Return the same sums about another origin."""
         raise NotImplementedError(f"{type(self).__name__} cannot be moved to another origin")
 
     def _aligned(self, other: Self) -> tuple[Self, Self]:
-        """Both sums about one origin."""
+        """Return both sums about a common origin."""
         origin = getattr(self, "origin", None)
         return (self, other) if origin is None else (self, other.recentre(origin))
 
@@ -152,7 +152,7 @@ class Groups(Sum):
     groups: tuple[Any, ...] = field(metadata=merged_by(_merge_each))
 
     def unmerge(self, other: Self) -> Self:
-        """The sums of every group without those of `other`."""
+        """Return the sums of every group without those of `other`."""
         return type(self)(tuple(map(_unmerged, self.groups, other.groups)))
 
     @property
@@ -167,5 +167,5 @@ class Groups(Sum):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, of all groups together."""
+        """Total number of rows over all groups."""
         return int(self.count.sum())

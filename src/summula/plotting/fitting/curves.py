@@ -1,4 +1,4 @@
-"""Scores of training and validation rows: learning curves and validation curves."""
+"""Scores on training and validation rows: learning curves and validation curves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCORES = """
 Parameters
 ----------
 training, validation : array-like of shape (n_points,) or (n_points, n_folds)
-    Scores or errors of training rows and of validation rows. Of folds, the mean is a line and the standard deviation
+    Scores or errors on training rows and validation rows. With folds, the mean is a line and the standard deviation
     a band around it.
 measure : str, default="score"
     Name of the scores, on the axis.
@@ -31,7 +31,7 @@ measure : str, default="score"
 def learning_curve(sizes: Any, training: Any, validation: Any, *, measure: str = "score", ax: Any = None) -> Any:
     """Plot scores against the number of training rows.
 
-    Where both curves meet, more rows do not help and a richer model may; where they are far apart, more rows help.
+    Where the curves meet, more rows do not help but a more flexible model may; where they are apart, more rows help.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def validation_curve(
 
 
 def _points(function: str, x: Any, training: Any, validation: Any) -> tuple[Array, dict[str, Array]]:
-    """Return the places in ascending order, and the scores there, with one column per fold."""
+    """Return the points in ascending order, and their scores, with one column per fold."""
     try:
         places = np.asarray(x, np.float64)
         heights = {

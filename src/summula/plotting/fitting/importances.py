@@ -1,4 +1,4 @@
-"""Importances of columns as bars, and the scores of a stepwise selection of columns."""
+"""Feature importances as bars, and the scores of a stepwise feature selection."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def selection_curve(
     ----------
     scores : array-like of shape (n_steps,)
     steps : sequence of str
-        What was done in each step, such as "+ age".
+        Label of each step, such as "+ age".
     chosen : int, optional
-        Step to mark: the last one of the selection.
+        Step to mark: the last one of the selected subset.
     measure : str, default="score"
         Name of the scores, on the axis.
 

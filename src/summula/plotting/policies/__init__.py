@@ -1,4 +1,4 @@
-"""Pictures of decision processes.
+"""Plots of decision processes.
 
 Reading order: `values` (value functions and policies of states), `grid_worlds` (of states on a grid).
 """

@@ -34,9 +34,9 @@ def value_grid(
     Parameters
     ----------
     values : array-like of shape (n_rows, n_columns)
-        Value of each state; NaN for cells that are no states, such as walls.
+        Value of each state; NaN for cells that are not states, such as walls.
     policy : array-like of int of shape (n_rows, n_columns), optional
-        Action of each state, an index into `steps`; negative where there is none, such as in final states.
+        Action of each state, an index into `steps`; negative if there is none, as in final states.
     steps : sequence of pairs (rows, columns), default=((-1, 0), (0, 1), (1, 0), (0, -1))
         Direction of each action; by default up, right, down, left. (0, 0) is drawn as a point.
     numbers : bool, default=True
@@ -116,5 +116,5 @@ def _arrows(policy: Any, V: Array, steps: Array) -> Array:
 
 
 def _ink(value: float, low: float, high: float) -> str:
-    """Return a colour that can be read on the colour of a value."""
+    """Return a text colour that is legible on the colour of a value."""
     return INK if high == low or (value - low) / (high - low) > 0.55 else "white"

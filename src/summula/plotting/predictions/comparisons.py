@@ -1,7 +1,7 @@
-"""Predictions of models of many columns: a confusion matrix for classes, predicted against actual values for numbers.
+"""Predictions of models with many columns: confusion matrices, and predicted against actual values.
 
-Entry (i, j) of a confusion matrix counts the rows of class i that are predicted as class j. Colours show its share of
-the rows of class i, so that rare classes can be seen; the diagonal has the recall of each class.                   (1)
+Entry (i, j) of a confusion matrix counts the rows of class i that are predicted as class j. Colours show its fraction
+of the rows of class i, so that rare classes are visible; the diagonal is the recall of each class.                 (1)
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MANY = 5_000  # number of rows above which the points are rasterised in vector 
 
 @inherit_docs(AXES)
 def confusion(y: Any, predicted: Any, *, classes: Sequence[Any] | None = None, name: str = "", ax: Any = None) -> Any:
-    """Plot a confusion matrix: counts as numbers, and shares of each actual class as colours.
+    """Plot a confusion matrix: counts as numbers, and fractions of each actual class as colours.
 
     Parameters
     ----------

@@ -31,9 +31,9 @@ Array = NDArray[Any]
 _LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 _SCORES = (-1.0, 0.0, 1.0)  # decision boundary and margins of a support vector machine
 _FAINT, _STRONG = 0.08, 0.6  # opacity for a tie, and for probability 1
-_STEPS = 1_000  # number of different probabilities on the grid up to which they are those of a step function
+_STEPS = 1_000  # maximum number of distinct probabilities on the grid of a step function
 _MARGIN = 0.05  # relative to the range of the points
-_FEW = 1_000  # number of rows up to which a free place for the legend is searched
+_FEW = 1_000  # maximum number of rows for which a free place for the legend is searched
 _MANY = 5_000  # number of points above which they are rasterised in vector files
 
 
@@ -184,7 +184,7 @@ def _field(model: Any, classes: Array, slices: Slices, sides: dict[int, Array], 
         own = np.take_along_axis(P, winner[None], axis=0)[0]
         sure = np.clip((own - 1 / K) / (1 - 1 / K), 0.0, 1.0) if K > 1 else np.ones(shape)
         if K == 2 and levels == _LEVELS and len(np.unique(P[1])) < _STEPS:
-            levels = (0.5,)  # contours of a step function (trees, neighbours) lie on each other
+            levels = (0.5,)  # contours of a step function (trees, neighbours) coincide
         return _Field(winner, sure, _agreeing(P, winner), P[1] if K == 2 else None, levels)
     if hasattr(model, "decision_function"):
         s = evaluated(model.decision_function, slices, moving).T.reshape(-1, *shape)

@@ -1,6 +1,6 @@
-"""One column against classes, two columns against a mean, and the scores of outliers.
+"""Class probabilities over one column, fitted means over two, and outlier scores.
 
-Classes of one column have a curve each, the probability p_k(x), or the score where a model has no probabilities; rows
+With one column each class has a curve of its probability p_k(x), or of its score if a model has no probabilities; rows
 are ticks at the bottom and at the top.
 """
 
@@ -107,7 +107,7 @@ def fitted_surface(model: Any, X: Any, y: Any = None, *, columns: Any = (0, 1), 
     model : fitted regressor
     X : array-like or frame of shape (n_samples, n_features)
     y : array-like of shape (n_samples,), or name of a column of X, optional
-        Targets; rows whose colour differs from that around them are fitted badly.
+        Targets; rows whose colour differs from their surroundings have large residuals.
     columns : two numbers or names, default=(0, 1)
         Columns on the axes; the others are fixed at their median (or most frequent value, if not numeric).
 
@@ -148,7 +148,7 @@ def fitted_surface(model: Any, X: Any, y: Any = None, *, columns: Any = (0, 1), 
 
 @inherit_docs(AXES)
 def outlier_scores(model: Any, X: Any, *, ax: Any = None) -> Any:
-    """Plot what an outlier detector accepts: the region f(x) >= 0 of two columns, or a histogram of the scores.
+    """Plot the region f(x) >= 0 accepted by an outlier detector for two columns, or a histogram of the scores.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ def shattering(points: Any, labels: Any, realized: Any, lines: Any = None, *, ax
             "(n_labellings,)."
         )
     if len(codes) > _MOST:
-        raise DataError(f"{len(codes)} labellings are too many for one picture; pass at most {_MOST} (6 points).")
+        raise DataError(f"{len(codes)} labellings are too many for one plot; pass at most {_MOST} (6 points).")
     low, high = places.min(axis=0), places.max(axis=0)
     scale = 0.55 / max(float((high - low).max()), 1e-12)
     middle = (low + high) / 2

@@ -39,14 +39,14 @@ def cluster_regions(
     ----------
     X : array-like of shape (n_samples, 2)
     labels : array-like of int of shape (n_samples,)
-        Cluster of each row; negative for rows of none.
+        Cluster of each row; negative for rows without one.
     centers : array-like of shape (n_clusters, 2), optional
         Centres; the points nearest to each are shaded in its colour.
     names : two str, default=("x0", "x1")
         Names of the columns.
     title : str, default=""
     regions : bool, default=True
-        Whether the points nearest to each centre are shaded; not in a plane of more columns, where others may be.
+        Whether the points nearest to each centre are shaded; invalid for a plane of more columns.
 
     Examples
     --------

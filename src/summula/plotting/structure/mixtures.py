@@ -77,7 +77,7 @@ def mixture_ellipses(
 
 
 def _rows(models: Sequence[Any], X: Any) -> tuple[Array | None, Any]:
-    """Return the rows as an array, and as the models take them."""
+    """Return the rows as an array, and in the form that the models accept."""
     if X is None:
         return None, None
     slices = Slices(X, "mixture_ellipses", models[-1])
@@ -144,7 +144,9 @@ def mixture_density(model: Any, X: Any = None, *, ax: Any = None) -> Any:
     check_installed()
     means = np.asarray(getattr(model, "means_", np.empty((0, 0))), np.float64)
     if means.ndim != 2 or means.shape[1] != 1:
-        raise ParameterError("mixture_density needs a Gaussian mixture fitted on one column; others: mixture_ellipses.")
+        raise ParameterError(
+            "mixture_density needs a Gaussian mixture fitted on one column; for more use mixture_ellipses."
+        )
     mean, spread = means[:, 0], np.sqrt(_covariances(model)[:, 0, 0])
     rows = _rows([model], X)[0]
     ends = [mean - 4.0 * spread, mean + 4.0 * spread] + ([] if rows is None else [rows[:, 0]])

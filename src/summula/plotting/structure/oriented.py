@@ -59,7 +59,7 @@ def oriented_histograms(
     if image is not None:
         pixels = np.asarray(image, np.float64)
         low, high = float(pixels.min()), float(pixels.max())
-        # Darker than it is, so that the strokes can be seen on white.
+        # Darkened, so that the strokes are visible on white.
         ax.imshow(pixels, cmap="gray", vmin=low, vmax=low + 1.7 * (high - low), interpolation="nearest")
     ends = np.stack([middle if signed else middle - way, middle + way], axis=1)
     ax.add_collection(LineCollection(list(ends), colors=colour(1), linewidths=1.6, capstyle="round"))

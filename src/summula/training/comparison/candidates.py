@@ -1,6 +1,6 @@
-"""The candidates that `summula train` compares: one table, simplest first. Classes are imported when they are used.
+"""Candidate models of `summula train`: one table, simplest first. Classes are imported on first use.
 
-A line adds a candidate. One whose class is not there, or cannot be saved, is left out.
+A line adds a candidate. Candidates whose class is missing, or cannot be saved, are skipped.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from summula.training.names import nearest
 
 __all__ = ["CANDIDATES", "ENSEMBLE", "Candidate", "candidates_for", "kernels_of"]
 
-ENSEMBLE = "ensemble"  # an average of others, see `ensembles`
+ENSEMBLE = "ensemble"  # a weighted average of other candidates, see `ensembles`
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kind of model.
+    """A candidate model.
 
     Attributes
     ----------
     name : str
-        What a user calls it.
+        Name shown to users.
     place : str
         "module:class".
     kind : {"classes", "numbers"}
-        What it predicts.
+        Type of target it predicts.
     settings : dict
-        Its parameters.
+        Parameters of the estimator.
     codes : bool
-        Whether it takes categories as codes and missing values as they are (trees), or indicators.
+        Whether it accepts categories as codes, and missing values (trees); otherwise categories are indicators.
     counts : bool
-        Whether it is for counts only.
+        Whether it applies only to counts.
     turn : int
-        Who goes first when time is short: what costs nothing, then what wins most often, then by cost.
+        Position in the first round: the baseline, then the most likely winner, then by cost.
     stops_early : bool
-        Whether a fit that is cut short leaves a model that is nearly as good.
+        Whether a fit that is stopped early gives a model that is nearly as good.
     many_passes : bool
-        Whether a fit goes over the rows so often that they have to be in memory; from files it is given as many as fit.
+        Whether a fit makes so many passes that its rows must be in memory; for files as many as fit are used.
     by_pairs : bool
-        Whether it keeps products of all pairs of columns for each class; left out where these are too many.
+        Whether it stores products of all pairs of columns for each class; skipped if there are too many.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Candidate:
     by_pairs: bool = False
 
     def load(self) -> Any:
-        """Its class, or None where there is none that can be saved."""
+        """Return the class, or None if it is missing or cannot be saved."""
         from summula.core.model_files.classes import name_of
 
         module, _, name = self.place.partition(":")
@@ -70,7 +70,7 @@ class Candidate:
         return cls if name_of(cls) is not None else None
 
     def make(self, encoder: Any, seed: int, max_time: float | None = None) -> Any:
-        """An estimator to fit on encoded rows."""
+        """Return an unfitted estimator for encoded rows."""
         cls = self.load()
         known = inspect.signature(cls).parameters
         more: dict[str, Any] = {"random_state": seed, "max_time": max_time}
@@ -80,7 +80,7 @@ class Candidate:
         return cls(**self.settings, **{name: value for name, value in more.items() if name in known})
 
     def fit(self, encoder: Any, seed: int, max_time: float, X: Any, y: Any) -> Any:
-        """A fitted model; how long it was allowed to take is no part of it."""
+        """Return a fitted model, without its time limit."""
         model = self.make(encoder, seed, max_time).fit(X, y)
         return model.set_params(max_time=None) if "max_time" in model.get_params() else model
 
@@ -90,7 +90,7 @@ _DISCRIMINANT, _ANALYSIS = "summula.discriminant_analysis", "DiscriminantAnalysi
 _SHRUNK = {"shrinkage": "auto"}  # indicators may be constant in a class
 _MOST_PAIRS = 2**24  # products of pairs of columns, over all classes
 _BOOSTING = "summula.ensemble:HistGradientBoosting"
-# (With columns of standard deviation 1, weaker penalties than these are none.)
+# (For columns of standard deviation 1, weaker penalties have no effect.)
 _CS = tuple(10.0**power for power in range(-4, 3))
 _PATH = {"l1_ratios": (1.0,), "Cs": _CS, "cv": 3, "scoring": "neg_log_loss", "use_legacy_attributes": False}
 _SMALL = {"learning_rate": 0.05, "max_iter": 300, "max_leaf_nodes": 8}  # for a few hundred rows
@@ -98,7 +98,7 @@ _SMALL = {"learning_rate": 0.05, "max_iter": 300, "max_leaf_nodes": 8}  # for a 
 _FOREST, _TREE, _MACHINES = "summula.ensemble:RandomForest", "summula.tree:DecisionTree", "summula.training.models"
 _TREES = {"n_estimators": 200, "min_samples_leaf": 2}
 _THIRD = {"n_estimators": 200, "min_samples_leaf": 2, "max_features": 1 / 3}
-_READABLE = {"max_depth": 6, "min_samples_leaf": 5}  # a tree that fits on a screen
+_READABLE = {"max_depth": 6, "min_samples_leaf": 5}  # an interpretable tree
 
 CANDIDATES = (
     Candidate("baseline", "summula.dummy:DummyClassifier", "classes"),
@@ -124,8 +124,8 @@ CANDIDATES = (
     Candidate("boosting_small", f"{_BOOSTING}Regressor", "numbers", _SMALL, codes=True, turn=9, stops_early=True),
 )
 
-# What compiles the kernels of a candidate that those before it do not need (`expect_later`). `{criterion}` stands for
-# that of a tree, `{n_classes}` for the number of classes (0 for numbers), `{splits}` for the kernels of its columns.
+# Functions that compile kernels a candidate needs in addition to earlier ones (`expect_later`). `{criterion}` is the
+# criterion of a tree, `{n_classes}` the number of classes (0 for numbers), `{splits}` the kernels for its columns.
 _BINNED, _EXACT = "summula.tree.binned", "summula.tree.exact.grower:compile_"
 _PATHS = ("summula.optimize.solvers.l1_kernels:compile_dense",)
 _KERNELS = {
@@ -140,24 +140,24 @@ _KERNELS = {
 def candidates_for(
     kind: str, counts: bool, names: list[str] | None = None, class_weight: Any = None, pairs: int = 0
 ) -> list[Candidate]:
-    """The candidates of a task; the baseline is always among them.
+    """Return the candidates for a task, which always include the baseline.
 
     Parameters
     ----------
     kind : {"classes", "numbers"}
     counts : bool
-        Whether the target holds counts.
+        Whether the target consists of counts.
     names : list of str, optional
-        Names of candidates; None for all that fit the task.
+        Names of candidates; None for all that apply to the task.
     class_weight : dict or "balanced", optional
-        Given to those candidates that know it.
+        Passed to candidates that support it.
     pairs : int
-        Number of pairs of columns, times that of classes: candidates that keep as many numbers are left out where they
-        are too many.
+        Number of pairs of columns times the number of classes; candidates that store all these products are skipped if
+        it is too large.
     """
     if class_weight is not None and kind == "numbers":
         raise ParameterError(
-            "class_weight is for classes, and the target holds numbers: leave it out, or state that it holds classes "
+            "class_weight applies to classes, and the target is numeric: omit it, or declare the target as classes "
             "with task='classes' (--task classes)."
         )
     fitting = [one for one in CANDIDATES if one.kind == kind and (counts or not one.counts)]
@@ -187,9 +187,9 @@ def _weighted(candidate: Candidate, class_weight: Any) -> Candidate:
 
 
 def kernels_of(candidates: list[Candidate], n_classes: int, *, has_categories: bool) -> list[str]:
-    """Return what compiles the kernels of these candidates: forests first, then the last candidate to be fitted.
+    """Return the functions that compile the kernels of these candidates: forests first, then from the last candidate.
 
-    Another process compiles them in this order, while this one fits from the front.
+    Another process compiles them in this order, while this one fits the candidates from the first.
     """
     splits = ["scan" if n_classes in (0, 2) else "find_split", *(["find_categories"] if has_categories else [])]
     task = {"splits": ",".join(splits), "n_classes": n_classes, "criterion": "gini" if n_classes else "squared_error"}

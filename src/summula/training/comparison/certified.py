@@ -1,6 +1,6 @@
-"""The bounded loss that is certified of a table model, its certificate, and the comparison with the baseline.
+"""The bounded loss of the certificate of a table model, the certificate itself, and the comparison with the baseline.
 
-The certificate is about the mean of a bounded loss per row: errors, or costs where they are given, for classes; for
+The certificate bounds the mean of a bounded loss per row: errors, or costs if given, for classes; for
 numbers the absolute error (or the squared one, where that is the metric). Predictions of numbers are clipped to the
 range [a, b] of the training target or a narrower one, and a loss counts as at most that of b - a.
 """
@@ -26,7 +26,7 @@ Array = NDArray[Any]
 
 
 def risk_of(metric: str, y: Array, predicted: Array, classes: Array | None = None, costs: Array | None = None) -> float:
-    """The mean of the certified loss of predictions: errors or costs of classes, absolute or squared errors of numbers.
+    """Return the mean of the certified loss: errors or costs for classes, absolute or squared errors for numbers.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class CappedLoss:
 
 
 def certified_loss(model: Any) -> dict[str, Any]:
-    """The loss that is certified of a table model, as arguments of `certify`."""
+    """Return the loss certified for a table model, as arguments of `certify`."""
     if model.low is None:
         return {"loss": "zero_one", "range": None, "costs": model.costs}
     width = model.high - model.low
@@ -66,14 +66,14 @@ def certified_loss(model: Any) -> dict[str, Any]:
 
 
 class HoldoutJudgement(NamedTuple):
-    """A certificate from held-out rows, and a comparison with the baseline; None where there is none."""
+    """A certificate from held-out rows, and a comparison with the baseline, or None."""
 
     certificate: Any
     comparison: Any
 
 
 def known_differences(model: Any, constant: Any, folds: Iterable[tuple[LeftOut, LeftOut]]) -> KnownDifferences | None:
-    """Limits of the loss of a table model minus that of a constant prediction c, and differences in cross-validation.
+    """Return limits of the loss of a table model minus that of a constant c, and its differences in cross-validation.
 
     Let f be the prediction, clipped to a known range, so that |f - c| <= D with D known, and w >= D the width of the
     range of the training target. Losses are at most w (absolute) or w^2 (squared). As | |y - f| - |y - c| | <= |f - c|,
@@ -87,7 +87,7 @@ def known_differences(model: Any, constant: Any, folds: Iterable[tuple[LeftOut, 
     constant : float or label
         The prediction of the baseline.
     folds : iterable of (LeftOut, LeftOut)
-        Predictions of the model and of the baseline for rows that were left out of their fits.
+        Out-of-fold predictions of the model and of the baseline.
 
     Returns
     -------
@@ -142,9 +142,9 @@ def judged_on_holdout(
     groups : ndarray, optional
         The groups of the rows.
     folds : iterable of (LeftOut, LeftOut)
-        Predictions of the model and of the baseline for rows that were left out of their fits.
+        Out-of-fold predictions of the model and of the baseline.
     predictor : object with `predict`, optional
-        Predicts X as the model does, from rows that are encoded already.
+        Gives the predictions of the model for X, from encoded rows.
     """
     loss, delta = loss_named(**certified_loss(model)), check_delta(delta)
     measured = model if predictor is None else predictor
@@ -154,7 +154,7 @@ def judged_on_holdout(
     if baseline is None:
         return HoldoutJudgement(certificate, None)
     hashes = certificate.model_hash, model_hash(baseline.model)
-    if groups is not None:  # rows of a group are not independent, their means are
+    if groups is not None:  # rows of a group are dependent, group means are not
         rows, loss, folds = mean_by_group(rows, groups), replace(loss, binary=False), ()
     known = known_differences(model, baseline.value, folds)
     return HoldoutJudgement(certificate, comparison_of(model, baseline, rows, loss, delta, hashes, known))

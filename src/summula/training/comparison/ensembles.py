@@ -1,13 +1,12 @@
-"""An average of the best candidates, which joins the comparison as one more candidate.
+"""A weighted average of the best candidates, as another candidate.
 
-With p_m the predictions of candidate m for rows left out of its fits, the ensemble predicts sum over m of w_m p_m. The
-weights are found greedily with replacement (Caruana and others, 2004): in each of 20 steps the candidate is added whose
-addition leaves the smallest loss, and the best of these averages is taken. The loss is the log loss of classes, or the
-metric of numbers.
+With p_m the out-of-fold predictions of candidate m, the ensemble predicts sum over m of w_m p_m. The weights are found
+by greedy selection with replacement (Caruana et al., 2004): each of 20 steps adds the candidate that minimises the
+loss, and the best of these averages is used. The loss is the log loss for classes, or the metric for numbers.
 
-In the comparison, the weights for a fold are found on the other folds, so that no row is judged by weights it had a
-part in. The ensemble comes first only where it is better than the best candidate by more than the standard error of
-the difference over the folds, and where there is time to fit its members once more; otherwise the simpler model does.
+In the comparison, the weights for a fold are fitted on the other folds, so that no row is evaluated with weights that
+depend on it. The ensemble ranks first only if it is better than the best candidate by more than the standard error of
+the difference over the folds, and if there is time to refit its members; otherwise the simpler model is preferred.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ Array = NDArray[Any]
 
 _STEPS = 20
 _ROUNDING = 1e-12
-_MEMBERS = 5  # candidates that weights are sought for
-_ROWS = 5_000  # per fold, that weights are found on
+_MEMBERS = 5  # maximum number of members
+_ROWS = 5_000  # per fold, for fitting the weights
 
 
 def add_ensemble(board: Leaderboard, judge: Judge, average: Callable[[Entry, Sequence[Any]], Any], left: float) -> None:
-    """Put an ensemble of the best candidates on a leaderboard, where there are enough folds and time.
+    """Add an ensemble of the best candidates to a leaderboard, if there are enough folds and time.
 
     Parameters
     ----------
     board : Leaderboard
     judge : Judge
     average : callable
-        Makes the model of an ensemble, given its entry and the models of its members.
+        Returns the model of an ensemble, given its entry and the models of its members.
     left : float
         Seconds left for fitting the members to all rows.
     """
@@ -74,7 +73,7 @@ def _classes(entry: Entry) -> Any:
 
 
 def _predictions(entry: Entry, rounds: int) -> list[LeftOut] | None:
-    """Return the predictions of a candidate in each fold; None if they were not kept."""
+    """Return the predictions of a candidate in each fold; None if they were not stored."""
     if not entry.finished(rounds):
         return None
     found = [one.left_out for one in entry.judged[:rounds]]
@@ -83,7 +82,7 @@ def _predictions(entry: Entry, rounds: int) -> list[LeftOut] | None:
 
 
 def out_of_fold(entry: Entry, rounds: int) -> list[LeftOut] | None:
-    """Predictions of a candidate or an ensemble in each fold; None where they were not kept."""
+    """Return the predictions of a candidate or an ensemble in each fold; None if they were not stored."""
     if not entry.members:
         return _predictions(entry, rounds)
     own = [_predictions(one, rounds) for one, _ in entry.members]
@@ -93,7 +92,7 @@ def out_of_fold(entry: Entry, rounds: int) -> list[LeftOut] | None:
 
 
 def greedy_weights(loss: Callable[[Array, Array], Array], folds: Sequence[Sequence[LeftOut]]) -> Array:
-    """Weights of candidates by their predictions in some folds.
+    """Fit weights of candidates to their predictions in some folds.
 
     Parameters
     ----------
@@ -105,7 +104,7 @@ def greedy_weights(loss: Callable[[Array, Array], Array], folds: Sequence[Sequen
     Returns
     -------
     ndarray of shape (n_candidates,)
-        Not negative; they add up to 1.
+        Nonnegative, with sum 1.
     """
     y = np.concatenate([fold.y[:_ROWS] for fold in folds[0]])
     outputs = [np.concatenate([fold.output[:_ROWS] for fold in own]) for own in folds]
@@ -116,13 +115,13 @@ def greedy_weights(loss: Callable[[Array, Array], Array], folds: Sequence[Sequen
         best = int(np.argmin(losses))
         total = total + outputs[best]
         counts[best] += 1
-        if losses[best] < smallest * (1.0 - _ROUNDING):  # (the same candidate once more changes nothing)
+        if losses[best] < smallest * (1.0 - _ROUNDING):  # (adding the same candidate again has no effect)
             smallest, found = losses[best], counts / step
     return np.asarray(found)
 
 
 def averaged(weights: Array, outputs: Sequence[LeftOut]) -> LeftOut:
-    """The weighted average of predictions for the same rows."""
+    """Return the weighted average of predictions for the same rows."""
     total: Any = sum(weight * one.output for weight, one in zip(weights, outputs, strict=True) if weight > 0.0)
     return LeftOut(outputs[0].y, total)
 
@@ -134,7 +133,7 @@ def _entry(
     loss: Callable[[Array, Array], Array],
     members: list[tuple[Entry, float]],
 ) -> Entry:
-    """The ensemble as a candidate that was judged in every fold, with weights from the other folds."""
+    """Return the ensemble as a candidate evaluated in every fold, with weights fitted on the other folds."""
     judged: list[Judgement] = []
     for k in range(len(folds[0])):
         others = [[fold for place, fold in enumerate(own) if place != k] for own in folds]
@@ -149,7 +148,7 @@ def _entry(
 
 
 def _place(board: Leaderboard, entry: Entry) -> None:
-    """Put the ensemble first where it is clearly the best, otherwise after the best at the earliest."""
+    """Place the ensemble first if it is clearly the best, otherwise below the best candidate."""
     best, n = board.best, board.rounds
     better = np.subtract(best.risks[:n], entry.risks[:n])
     if better.mean() > better.std(ddof=1) / np.sqrt(n):

@@ -29,15 +29,15 @@ class Entry:
     seconds, spent : list of float
         Time of a fit, and of a fit with its evaluation, one per fold.
     rows : int or None
-        How many rows a fit was given, where time did not suffice for all of them.
+        Number of rows used for fits, if time did not suffice for all of them.
     model : estimator or None
-        That of the first fold.
+        Model of the first fold.
     holdout : Interval or None
         The metric on the held-out rows: of the final model for the best candidate, of the first fold's for the others.
     note : str
     failed : bool
     members : list of (Entry, float)
-        Of an ensemble, the candidates that it averages, and their weights.
+        Members of an ensemble, and their weights.
     """
 
     candidate: Candidate
@@ -53,7 +53,7 @@ class Entry:
 
     @property
     def codes(self) -> bool | None:
-        """Whether it takes categories as codes (True), as indicators (False), or both, side by side (None)."""
+        """Whether it uses categories as codes (True), as indicators (False), or both (None)."""
         kinds = {one.candidate.codes for one, _ in self.members} or {self.candidate.codes}
         return kinds.pop() if len(kinds) == 1 else None
 
@@ -64,33 +64,33 @@ class Entry:
 
     @property
     def risks(self) -> list[float]:
-        """Its risk in each fold."""
+        """Risk in each fold."""
         return [one.risk for one in self.judged]
 
     def finished(self, rounds: int) -> bool:
-        """Whether it was fitted in this number of rounds."""
+        """Return whether it was fitted in this number of rounds."""
         return len(self.judged) >= rounds and not self.failed
 
     def mean(self, rounds: int) -> float:
-        """Its mean risk over the first rounds; NaN when it has none."""
+        """Return the mean risk over the first rounds; NaN if there is none."""
         risks = self.risks[:rounds]
         return float(np.mean(risks)) if risks and not self.failed else float("nan")
 
     @property
     def threshold(self) -> float | None:
-        """The median of the thresholds chosen in the folds."""
+        """Median of the thresholds chosen in the folds."""
         chosen = [one.threshold for one in self.judged if one.threshold is not None]
         return float(np.median(chosen)) if chosen else None
 
     def error(self, rounds: int) -> float:
-        """The standard error of that mean."""
+        """Return the standard error of the mean risk."""
         errors = np.array([one.error for one in self.judged[:rounds]])
         return float(np.sqrt((errors**2).sum()) / len(errors))
 
 
 @dataclass
 class Leaderboard:
-    """All candidates, the best first, compared over the same rounds."""
+    """All candidates, best first, compared over the same rounds."""
 
     metric: Metric
     entries: list[Entry]
@@ -99,11 +99,11 @@ class Leaderboard:
 
     @property
     def best(self) -> Entry:
-        """The candidate with the smallest mean risk; of equals the simplest."""
+        """The candidate with the smallest mean risk; ties go to the simplest."""
         return self.entries[0]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per candidate, for tables and files; candidates that were not in all rounds have no rank."""
+        """Return one row per candidate, for tables and files; candidates that were not in all rounds have no rank."""
         return [self._row(place, entry) for place, entry in enumerate(self.entries, start=1)]
 
     def _row(self, place: int, entry: Entry) -> dict[str, Any]:
@@ -126,8 +126,8 @@ class Leaderboard:
 
 
 def ranked(entries: list[Entry], metric: Metric, whole: int, interrupted: bool) -> Leaderboard:
-    """The leaderboard after some complete rounds; raises when no candidate finished one."""
-    # When not even the first round is whole, those that finished it are compared.
+    """Return the leaderboard after some complete rounds; raise if no candidate finished one."""
+    # If even the first round is incomplete, the candidates that finished it are compared.
     rounds = max(whole, 1)
     finished = [entry for entry in entries if entry.finished(rounds)]
     if not finished:

@@ -1,7 +1,7 @@
 """The best linear candidate fitted to all training rows, and an unpenalised fit for standard errors.
 
-Whatever wins, a report shows coefficients. Standard errors are those of a fit without penalty, to the same encoded
-rows; there are none where rows are few for the number of columns, or where the fit takes too long.
+The report shows coefficients whichever candidate wins. Standard errors are those of an unpenalised fit to the same
+encoded rows; there are none if there are too few rows for the number of columns, or if the fit takes too long.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class LinearFit(NamedTuple):
         The candidate.
     encoder : TableEncoder
     model : estimator
-        Fitted to all training rows, or those of the first fold where time was short.
+        Fitted to all training rows, or to those of the first fold if time was short.
     unpenalised : estimator or None
-        A fit to the same rows without penalty.
+        Unpenalised fit to the same rows.
     """
 
     name: str
@@ -55,7 +55,7 @@ class LinearFit(NamedTuple):
 def linear_fit(
     board: Leaderboard, best: Any, encoder: TableEncoder, n_rows: int, fit: Callable[[Candidate, float], Any]
 ) -> LinearFit | None:
-    """The best linear candidate of a leaderboard.
+    """Return the best linear candidate of a leaderboard.
 
     Parameters
     ----------
@@ -63,16 +63,16 @@ def linear_fit(
     best : estimator
         The final model of the best candidate.
     encoder : TableEncoder
-        That of linear models.
+        Encoder of linear models.
     n_rows : int
         Number of training rows.
     fit : callable
-        Fits a candidate to all training rows within some seconds.
+        Fits a candidate to all training rows within a time limit in seconds.
 
     Returns
     -------
     LinearFit or None
-        None when no linear candidate was fitted.
+        None if no linear candidate was fitted.
     """
     entry = next((one for one in board.entries if hasattr(one.model, "coef_")), None)
     if entry is None:
@@ -90,11 +90,11 @@ def linear_fit(
 
 
 def _fitted(fit: Callable[[Candidate, float], Any], candidate: Candidate, entry: Entry, board: Leaderboard) -> Any:
-    """A fit within the time, or None; not tried where fits to the folds took too long already."""
+    """Return a fit within the time limit, or None; skipped if fits to the folds took too long already."""
     if board.interrupted or entry.rows is not None or 1.5 * max(entry.seconds) > _SECONDS:
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # one that does not converge, or is cut short, has no standard errors
+        warnings.simplefilter("error")  # without convergence there are no standard errors
         try:
             return fit(candidate, _SECONDS)
         except (ValueError, ArithmeticError, RuntimeError, TimeLimitError, Warning):

@@ -5,7 +5,7 @@
     expected_cost                        the mean of costs[predicted class, true class]
     absolute, squared, poisson           |y - f|, (y - f)^2, Poisson deviance
 
-A comparison works with risks, where smaller is better: the metric itself, or 1 - metric where larger values are better.
+Candidates are compared by risks, where smaller is better: the metric itself, or 1 - metric if larger values are better.
 """
 
 from __future__ import annotations
@@ -48,29 +48,29 @@ _TITLES = {
     "f1": "F1",
 }
 _RESAMPLES = 200
-_MANY_ROWS = 20_000  # from which on fewer resamples are drawn
+_MANY_ROWS = 20_000  # above which fewer resamples are drawn
 _THRESHOLDS = 199
-_KEPT = 2_000_000  # predicted numbers of a fold up to which they are kept
+_KEPT = 2_000_000  # maximum number of stored predictions of a fold
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric that candidates can be compared by.
+    """A metric for the comparison of candidates.
 
     Attributes
     ----------
     name : str
     kind : {"classes", "numbers"}
-        What it is for.
+        Type of target.
     needs : {"labels", "probabilities", "numbers"}
-        What it is computed from.
+        Type of predictions it is computed from.
     loss : callable or None
-        (y, output) -> one loss per row, for metrics that are means over the rows.
+        (y, output) -> one loss per row, for metrics that are means over rows.
     value : callable or None
-        (y, output) -> float, for the others; larger values are better, and 1 is the best.
+        (y, output) -> float, for other metrics; larger values are better, and 1 is optimal.
     greater_is_better : bool
     threshold : bool
-        Whether a threshold on the probability of the second of two classes is chosen for it.
+        Whether it is used with a chosen threshold on the probability of the second of two classes.
     """
 
     name: str
@@ -83,15 +83,15 @@ class Metric:
 
     @property
     def title(self) -> str:
-        """Name in headings."""
+        """Name for headings."""
         return _TITLES.get(self.name, self.name.replace("_", " "))
 
     def shown(self, risk: float) -> float:
-        """The metric as users know it, from a risk."""
+        """Convert a risk to the metric."""
         return 1.0 - risk if self.greater_is_better else risk
 
     def risk(self, y: Array, output: Array) -> float:
-        """The risk of predictions, where smaller is better."""
+        """Return the risk of predictions, where smaller is better."""
         if self.loss is not None:
             return float(np.mean(self.loss(y, output)))
         assert self.value is not None
@@ -99,7 +99,7 @@ class Metric:
 
 
 # ------------------------------------------------------------------------------------------------- losses and values
-# y holds codes of classes or numbers; an output holds codes, probabilities of shape (n, K), or numbers.
+# y contains class codes or numbers; outputs are codes, probabilities of shape (n, K), or numbers.
 
 
 def _errors(y: Array, output: Array) -> Array:
@@ -130,52 +130,52 @@ def _balanced_accuracy(y: Array, output: Array) -> float:
 
 
 def _f1(y: Array, output: Array) -> float:
-    """2 tp / (2 tp + fp + fn) of the second of two classes, or the mean over all classes that occur."""
+    """Return 2 tp / (2 tp + fp + fn) of the second of two classes, or the mean over all classes that occur."""
     top = max(int(y.max()), int(output.max()), 1)
-    # Places start at code -1, of labels that are none of the classes.
+    # Indices start at code -1, for labels that are not among the classes.
     hits, true, predicted = (np.bincount(codes + 1, minlength=top + 2) for codes in (y[y == output], y, output))
     scores = 2.0 * hits / np.maximum(true + predicted, 1)
     return float(scores[2] if top == 1 else scores[true + predicted > 0].mean())
 
 
 def _one_against_rest(score: Callable[[Array, Array], float], y: Array, p: Array) -> float:
-    """The score of the second of two classes, or the mean over all classes that occur."""
+    """Return the score of the second of two classes, or the mean over all classes that occur."""
     shown = [1] if p.shape[1] == 2 else range(p.shape[1])
     found = [score(y == k, p[:, k]) for k in shown if 0 < np.sum(y == k) < len(y)]
     return float(np.mean(found)) if found else float("nan")
 
 
-# scikit-learn's functions check their input for milliseconds, hundreds of times per model.
+# scikit-learn's functions spend milliseconds on validation, hundreds of times per model.
 
 
 class ThresholdCounts(NamedTuple):
-    """Rows of a class, and all rows, whose score is at least each of the distinct scores, from the highest on."""
+    """Numbers of rows of a class, and of all rows, with at least each of the distinct scores, in descending order."""
 
     true_positives: Array
     positives: Array
 
 
 def threshold_counts(is_class: Array, score: Array) -> ThresholdCounts:
-    """Count what is predicted to be of a class, and truly is, for every threshold of its score."""
+    """Count true and predicted positives of a class for every threshold of its score."""
     order = np.argsort(-score, kind="stable")
-    last = np.flatnonzero(np.append(np.diff(score[order]), 1.0))  # rows of equal scores count together
+    last = np.flatnonzero(np.append(np.diff(score[order]), 1.0))  # rows with equal scores are counted together
     return ThresholdCounts(np.cumsum(is_class[order])[last], last + 1)
 
 
 def roc_points(counts: ThresholdCounts) -> tuple[Array, Array]:
-    """False and true positive rates by threshold, from (0, 0) to (1, 1)."""
+    """Return false and true positive rates by threshold, from (0, 0) to (1, 1)."""
     true = np.append(0, counts.true_positives)
     false = np.append(0, counts.positives) - true
     return false / false[-1], true / true[-1]
 
 
 def auc_of(is_class: Array, score: Array) -> float:
-    """Area under the ROC curve: the share of pairs that the score puts in order, half of those with equal scores."""
+    """Return the area under the ROC curve: the fraction of pairs in the right order, where ties count half."""
     return float(np.trapezoid(*roc_points(threshold_counts(is_class, score))[::-1]))
 
 
 def average_precision_of(is_class: Array, score: Array) -> float:
-    """The mean precision at the score of each row of the class."""
+    """Return the mean precision at the score of each row of the class."""
     hits, positives = threshold_counts(is_class, score)
     return float(np.sum(np.diff(hits, prepend=0) * hits / positives) / hits[-1])
 
@@ -208,7 +208,7 @@ METRICS = {
 
 
 def metric_for(kind: str, wanted: str | None, costs: bool = False, *, text: bool = False) -> Metric:
-    """The metric that a user means; `kind` is what the target holds, `text` whether it cannot hold numbers."""
+    """Return the metric with a given name for a type of target; `text` says whether it cannot be numeric."""
     if costs and kind == "numbers":
         raise ParameterError(NO_COSTS)
     if wanted is None:
@@ -222,7 +222,7 @@ def metric_for(kind: str, wanted: str | None, costs: bool = False, *, text: bool
         )
     if wanted not in fitting:
         other = METRICS[wanted].kind
-        cure = "" if text else f", or state what the target holds with task={other!r} (--task {other})"
+        cure = "" if text else f", or declare the type of the target with task={other!r} (--task {other})"
         raise ParameterError(
             f"The metric {given!r} is not for a target of {kind}; choose from {', '.join(fitting)}{cure}."
         )
@@ -233,14 +233,14 @@ def metric_for(kind: str, wanted: str | None, costs: bool = False, *, text: bool
 
 
 class LeftOut(NamedTuple):
-    """The target of rows that a model was not fitted on, and its predictions: probabilities of classes or numbers."""
+    """Targets of validation rows, and predictions for them: class probabilities or numbers."""
 
     y: Array
     output: Array
 
 
 class Judgement(NamedTuple):
-    """The risk of a model on rows it was not fitted on, its standard error, the threshold chosen there, predictions."""
+    """Risk of a model on validation rows, its standard error, the threshold chosen on them, and the predictions."""
 
     risk: float
     error: float
@@ -277,15 +277,15 @@ class Judge:
 
     @property
     def chooses_threshold(self) -> bool:
-        """Whether a threshold is chosen: of two classes, by metrics of labels that are not symmetric, without costs."""
+        """Whether a threshold is chosen: for two classes and asymmetric metrics of labels, without costs."""
         return self.metric.threshold and self.costs is None and self.classes is not None and len(self.classes) == 2
 
     def encoded(self, y: Array) -> Array:
-        """The target as codes of classes (-1 for others), or as numbers."""
+        """Return the target as class codes (-1 for unknown labels), or as numbers."""
         return y if self.classes is None else codes_of(self.classes, y)
 
     def output(self, model: Any, X: Any) -> Array:
-        """Probabilities of all classes (0 for those a model has not seen), or numbers."""
+        """Return probabilities of all classes (0 for those unknown to the model), or numbers."""
         if self.classes is None:
             return np.asarray(model.predict(X), np.float64)
         p = np.asarray(model.predict_proba(X), np.float64)
@@ -294,7 +294,7 @@ class Judge:
         return out
 
     def decided(self, output: Array, threshold: float | None = None) -> Array:
-        """Return the input of the metric: probabilities or numbers as they are, or codes of predicted classes."""
+        """Return the input of the metric: probabilities or numbers unchanged, or codes of predicted classes."""
         if self.metric.needs != "labels":
             return output
         if threshold is not None:
@@ -302,7 +302,7 @@ class Judge:
         return np.asarray(output.argmax(axis=1) if self.costs is None else (output @ self.costs.T).argmin(axis=1))
 
     def judge(self, model: Any, blocks: Iterable[tuple[Any, Array]]) -> Judgement:
-        """The risk of a model on blocks of rows and their targets."""
+        """Evaluate a model on blocks of rows and their targets."""
         pairs = ((self.encoded(y), self.output(model, X)) for X, y in blocks)
         if self.metric.loss is None:
             return self.judged(LeftOut(*_joined(pairs)))
@@ -312,7 +312,7 @@ class Judge:
         return found.judgement()
 
     def judged(self, rows: LeftOut) -> Judgement:
-        """The risk of predictions."""
+        """Evaluate predictions."""
         y, output = rows
         if self.metric.loss is not None:
             found = _Losses(self.metric.loss)
@@ -324,14 +324,14 @@ class Judge:
         return Judgement(risk, error, threshold, rows if output.size <= _KEPT else None)
 
     def _threshold(self, y: Array, p: Array) -> float:
-        """The best threshold among quantiles of the probabilities; of equals the one nearest to 0.5."""
+        """Return the best threshold among quantiles of the probabilities; ties go to the one nearest to 0.5."""
         tried = np.unique(np.append(np.quantile(p, np.linspace(0, 1, _THRESHOLDS)), 0.5))
         risks = np.array([self.metric.risk(y, np.asarray(p >= one, np.intp)) for one in tried])
         best = tried[np.flatnonzero(risks == risks.min())]
         return float(best[np.abs(best - 0.5).argmin()])
 
     def interval(self, model: Any, X: Any, y: Array, threshold: float | None = None) -> Interval:
-        """The metric of a model on held-out rows, with its 95 % bootstrap interval."""
+        """Return the metric of a model on held-out rows, with its 95 % bootstrap interval."""
         codes, output = self.encoded(y), self.decided(self.output(model, X), threshold)
         shown, risks = self.metric.shown, _bootstrap(self.metric.risk, codes, output)
         low, high = sorted(shown(float(one)) for one in np.nanquantile(risks, (0.025, 0.975)))
@@ -339,7 +339,7 @@ class Judge:
 
 
 def codes_of(classes: Array, y: Array) -> NDArray[np.intp]:
-    """The places of labels among sorted classes; -1 for others."""
+    """Return the indices of labels among sorted classes; -1 for unknown ones."""
     known = {label: place for place, label in enumerate(np.asarray(classes).tolist())}
     return np.array([known.get(label, -1) for label in np.asarray(y).tolist()], np.intp)
 
@@ -350,7 +350,7 @@ def _joined(pairs: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:
 
 
 class _Losses:
-    """The mean of a loss over blocks of rows, and the predictions, unless they are very many."""
+    """Accumulates the mean of a loss over blocks of rows, and stores the predictions unless there are very many."""
 
     def __init__(self, loss: Callable[[Array, Array], Array]) -> None:
         self._loss, self._rows, self._sum, self._squares = loss, 0, 0.0, 0.0
@@ -366,14 +366,14 @@ class _Losses:
         self._kept = [*self._kept, LeftOut(y, output)] if self._cells <= _KEPT else []
 
     def judgement(self) -> Judgement:
-        """The mean, its standard error, and the predictions."""
+        """Return the mean, its standard error, and the predictions."""
         mean = self._sum / self._rows
         error = float(np.sqrt(max(self._squares / self._rows - mean**2, 0.0) / self._rows))
         return Judgement(mean, error, None, LeftOut(*_joined(self._kept)) if self._kept else None)
 
 
 def _bootstrap(risk: Callable[[Array, Array], float], y: Array, output: Array) -> Array:
-    """The risk in resamples of the rows."""
+    """Return the risk on bootstrap samples of the rows."""
     rng, n = np.random.default_rng(0), len(y)
     count = _RESAMPLES if n <= _MANY_ROWS else _RESAMPLES // 5
     drawn = (rng.integers(0, n, n) for _ in range(count))

@@ -17,36 +17,36 @@ Array = NDArray[Any]
 
 
 class Rows(Protocol):
-    """Encoded training rows in folds, and the rows held out."""
+    """Encoded training rows in folds, and the held-out rows."""
 
     def count(self, folds: list[int]) -> int:
-        """Number of rows in some folds."""
+        """Return the number of rows in some folds."""
 
     def max_rows(self, candidate: Candidate, available: int) -> int:
-        """Number of rows that a candidate can be fitted on."""
+        """Return the number of rows that a candidate can be fitted on."""
 
     def prepare(self, candidate: Candidate) -> None:
-        """Make the rows ready for a candidate; that is not part of a fit's time."""
+        """Prepare the rows for a candidate; this does not count as fit time."""
 
     def fit(self, candidate: Candidate, max_time: float, folds: list[int], rows: int) -> Any:
-        """A model of `rows` of the rows of some folds."""
+        """Fit a candidate to `rows` rows of some folds."""
 
     def judge(self, candidate: Candidate, model: Any, fold: int, judge: Judge) -> Judgement:
-        """The risk of a model on the rows of a fold."""
+        """Evaluate a model on the rows of a fold."""
 
     def holdout(self) -> tuple[Any, Any]:
-        """The held-out rows and their targets, as `certify` takes them."""
+        """Return the held-out rows and their targets, as arguments of `certify`."""
 
     def sample(self, rows: int) -> tuple[Any, Array]:
-        """The first held-out rows and their targets in memory."""
+        """Return the first held-out rows and their targets in memory."""
 
     def hashes(self, names: list[str]) -> NDArray[np.uint64]:
-        """The smallest hashes of the training rows, by the columns that are used."""
+        """Return the smallest hashes of the training rows, computed from the columns in use."""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """One round of a comparison: folds to fit on, and another to judge by."""
+    """One round of a comparison: training folds and a validation fold."""
 
     rows: Rows
     fit_on: list[int]
@@ -55,21 +55,21 @@ class Fold:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows to fit on."""
+        """Number of training rows."""
         return self.rows.count(self.fit_on)
 
     def most_rows(self, candidate: Candidate) -> int:
-        """Number of them that a candidate can be given."""
+        """Return the maximum number of training rows for a candidate."""
         return self.rows.max_rows(candidate, self.n_rows)
 
     def prepare(self, candidate: Candidate) -> None:
-        """Make the rows ready."""
+        """Prepare the rows."""
         self.rows.prepare(candidate)
 
     def fit(self, candidate: Candidate, max_time: float, rows: int) -> Any:
-        """A model of some of the rows."""
+        """Fit a candidate to some of the rows."""
         return self.rows.fit(candidate, max_time, self.fit_on, rows)
 
     def judge(self, candidate: Candidate, model: Any) -> Judgement:
-        """The risk of a model on the rows left out."""
+        """Evaluate a model on the validation rows."""
         return self.rows.judge(candidate, model, self.judge_on, self.judge_by)

@@ -1,16 +1,16 @@
 """Schedule of the fits of a comparison, so that it ends in time and includes the most likely winners.
 
-In each round every candidate is fitted once, without the same rows. In the first round the baseline goes first, which
-costs nothing, then boosting, which wins most often on tables, then the others, cheapest first. A candidate gets its
-share of the time that is left once the last fit of the best one so far is set aside. What it needs is predicted from a
+In each round every candidate is fitted once, with the same validation fold. The first round starts with the baseline,
+then boosting, which wins most often on tables, then the others, cheapest first. The remaining time, less that for the
+final fit of the best candidate so far, is divided among the candidates. The time of a fit is predicted from a
 fit on m rows that took t_m seconds: for n rows
 
     t_n = t_m (n / m)^1.25                                                                                       (1)
 
-Where that is more than its share, it is fitted on fewer rows, which the leaderboard notes; boosting is stopped early
-instead. Further rounds begin only if they can end. When there is no time for all, those whose risk is clearly above the
-smallest (by three standard errors of the difference) drop out. Only whole rounds count, so that means are over the same
-rows.
+If that exceeds its time budget, it is fitted on fewer rows, which the leaderboard reports; boosting is stopped early
+instead. Another round starts only if it can finish. If there is not enough time for all, candidates whose risk is
+clearly above the smallest (by three standard errors of the difference) are eliminated. Only complete rounds count, so
+that all means are over the same rows.
 """
 
 from __future__ import annotations
@@ -30,49 +30,49 @@ __all__ = ["Budget", "Round", "compare_candidates", "last_fit"]
 
 _POWER = 1.25  # see (1)
 _PILOT_ROWS = 2_000
-_COMPILED = 2.0  # seconds: who takes longer for a few rows may have been compiling
-_COMPILING = 0.5  # seconds of compiling after which a fit that ran out of time is repeated
+_COMPILED = 2.0  # seconds: a longer fit to a few rows may have compiled kernels
+_COMPILING = 0.5  # seconds of compilation after which a fit that ran out of time is repeated
 _TRIES = 8
-_FIRST_ROWS = 200  # enough for every kernel to be called
-_LEAST_ROWS = 500  # a fit on fewer would say nothing
+_FIRST_ROWS = 200  # enough to call every kernel
+_LEAST_ROWS = 500  # a fit on fewer is uninformative
 _CLEARLY = 3.0  # standard errors
-_SHORT = 1.0  # seconds left for the first round from which on cheap candidates go first
+_SHORT = 1.0  # seconds left for the first round below which cheap candidates are fitted first
 _OVERTIME = 2.0  # seconds for the first candidate besides the baseline, when time is short
-_SLACK = 1.5  # how much longer than predicted a fit may take before it is stopped
-_LEAST_LIMIT = 5.0  # seconds: short fits may be held up by anything
-_FIRST_PORTION = 0.6  # of the time left, that boosting may take for its first fold
-_AFTER_CTRL_C = 2.0  # seconds that a last fit may take when the user wants to stop
+_SLACK = 1.5  # ratio to the predicted time at which a fit is stopped
+_LEAST_LIMIT = 5.0  # seconds: the times of short fits vary
+_FIRST_PORTION = 0.6  # fraction of the remaining time for the first fold of boosting
+_AFTER_CTRL_C = 2.0  # maximum seconds of the final fit after Ctrl-C
 
 
 class Round(Protocol):
-    """One fold: rows to fit on, and others to judge by."""
+    """One fold: training rows and validation rows."""
 
     @property
     def n_rows(self) -> int:
-        """Number of rows to fit on."""
+        """Number of training rows."""
 
     def most_rows(self, candidate: Candidate) -> int:
         """Return the maximum number of rows for a candidate."""
 
     def prepare(self, candidate: Candidate) -> None:
-        """Make the rows ready, once for all folds; that is no part of a fit's time."""
+        """Prepare the rows, once for all folds; this does not count as fit time."""
 
     def fit(self, candidate: Candidate, max_time: float, rows: int) -> Any:
-        """A model of this number of rows."""
+        """Fit a candidate to this number of rows."""
 
     def judge(self, candidate: Candidate, model: Any) -> Judgement:
-        """The risk of a model on the rows left out."""
+        """Evaluate a model on the validation rows."""
 
 
 class Budget:
-    """The time there is.
+    """Time budget of a run.
 
     Parameters
     ----------
     end : float
-        When the last fit has to be over, by the monotonic clock.
+        Deadline of the final fit, on the monotonic clock.
     whole : int
-        How many rows the last fit is given.
+        Number of rows of the final fit.
     """
 
     def __init__(self, end: float, whole: int) -> None:
@@ -84,7 +84,7 @@ class Budget:
         return self.end - time.monotonic()
 
     def add(self, seconds: float) -> None:
-        """Extend the budget by the time that was spent on compiling."""
+        """Extend the budget by the time spent on compilation."""
         self.end += max(seconds, 0.0)
         self.compiling += max(seconds, 0.0)
 
@@ -113,7 +113,7 @@ def compare_candidates(
     report: Callable[[int, str, int], None] = lambda number, name, done: None,
     debug: bool = False,
 ) -> Leaderboard:
-    """Fit every candidate once a round, until rounds or time are over, or Ctrl-C is pressed."""
+    """Fit every candidate once per round, until all rounds are done, time is over, or Ctrl-C is pressed."""
     entries, whole, interrupted, done = [Entry(one) for one in candidates], 0, False, 0
     try:
         for number, fold in enumerate(rounds):
@@ -140,7 +140,7 @@ def compare_candidates(
 
 
 class _TimeIsOver(Exception):
-    """A fit that was done in time in an earlier fold was not in this one, which so does not count."""
+    """A fit ran out of time in a later fold, which therefore does not count."""
 
 
 def _in_turn(entries: list[Entry]) -> list[Entry]:
@@ -148,7 +148,7 @@ def _in_turn(entries: list[Entry]) -> list[Entry]:
 
 
 def _first_turns(entries: list[Entry], budget: Budget) -> list[Entry]:
-    """The order of the first round; when time is over before it begins, what is cheap goes first."""
+    """Return the order of the first round; cheap candidates come first if there is no time left at its start."""
     over = budget.left <= _SHORT
     return sorted(entries, key=lambda entry: (over and entry.candidate.stops_early, entry.candidate.turn))
 
@@ -160,7 +160,7 @@ def _contenders(entries: list[Entry], number: int, budget: Budget, fold: Round) 
         return []
     best = min(running, key=lambda entry: entry.mean(number))
     behind = [one for one in running if _behind(one, best, number) and one.name != "baseline"]
-    # The slowest of those behind stay out first.
+    # The slowest of the clearly worse candidates are eliminated first.
     for slow in [None, *sorted(behind, key=lambda entry: -max(entry.seconds))]:
         running = [entry for entry in running if entry is not slow]
         last = max(budget.last_fit_of(entry, fold.n_rows) for entry in running)
@@ -175,7 +175,7 @@ def _behind(entry: Entry, best: Entry, number: int) -> bool:
 
 
 def _first_fit(entry: Entry, fold: Round, budget: Budget, entries: list[Entry], waiting: int, debug: bool) -> None:
-    """Fit the first fold of a candidate, on as many rows as its share of the time allows."""
+    """Fit the first fold of a candidate, on as many rows as its time budget allows."""
     candidate, n = entry.candidate, fold.n_rows
     is_first = not any(other.judged and other.name != "baseline" for other in entries)
     if budget.left <= 0.0 and not is_first:
@@ -190,7 +190,7 @@ def _first_fit(entry: Entry, fold: Round, budget: Budget, entries: list[Entry], 
         return
     left = max(budget.left - reserve, least)
     if candidate.stops_early:
-        # Its last fit takes longer than a fold; the rest of the time is left to the others.
+        # Its final fit takes longer than a fold; the remaining time is left for other candidates.
         _fit(entry, fold, max(left / (1 + budget.whole / n) * _portion(candidate, waiting), least), n, budget, debug)
         return
     share = left / waiting
@@ -209,14 +209,14 @@ def _give_up(entry: Entry) -> None:
 
 
 def _portion(candidate: Candidate, waiting: int) -> float:
-    """Return the portion of the time that a candidate that stops early may take for its first fold."""
+    """Return the fraction of the time for the first fold of a candidate that supports early stopping."""
     if waiting == 1:
         return 1.0
     return _FIRST_PORTION if candidate.turn <= 1 else min(2 / waiting, _FIRST_PORTION)
 
 
 def _affordable_rows(fold: Round, candidate: Candidate, share: float, budget: Budget) -> int | None:
-    """Return how many rows a candidate is given, by a fit to a few of them; None if that takes too long already."""
+    """Return the number of rows for a candidate, from the time of a small fit; None if that takes too long already."""
     n = fold.n_rows
     rows, pilot = min(n, fold.most_rows(candidate)), min(_PILOT_ROWS, n // 4)
     if pilot < _LEAST_ROWS or candidate.name == "baseline":
@@ -225,7 +225,7 @@ def _affordable_rows(fold: Round, candidate: Candidate, share: float, budget: Bu
     budget.add(trial.compiling)
     if not trial.done:
         return None
-    # There has to be time for a last fit besides, if it is the best.
+    # There must also be time for its final fit, if it is the best.
     took = trial.seconds
     if predicted(took, pilot, n) > share or predicted(took, pilot, n + budget.whole) > budget.left:
         rows = min(max(affordable(took, pilot, min(share - took, budget.left / 3)), _LEAST_ROWS), rows)
@@ -233,10 +233,10 @@ def _affordable_rows(fold: Round, candidate: Candidate, share: float, budget: Bu
 
 
 def _warm(fold: Round, candidate: Candidate, share: float, budget: Budget) -> bool:
-    """Fit a few rows, so that kernels are compiled or loaded; whether that can be done at all.
+    """Fit a few rows, so that kernels are compiled or loaded; return whether this succeeds.
 
-    What compiling takes, once on a machine, is not counted. Fits that end before all kernels are compiled are repeated;
-    one more fit measures the time of loading.
+    Compilation, once per machine, is not counted. Fits that end before all kernels are compiled are repeated;
+    a further fit measures the time without loading.
     """
     few = min(_FIRST_ROWS, fold.n_rows)
     for _ in range(_TRIES):
@@ -254,7 +254,7 @@ def _warm(fold: Round, candidate: Candidate, share: float, budget: Budget) -> bo
 
 
 class _Trial(NamedTuple):
-    """Times of a fit to a few rows without compiling and of compiling, and whether it finished in time."""
+    """Time of a fit to a few rows without compilation, time of compilation, and whether the fit finished in time."""
 
     seconds: float
     compiling: float
@@ -271,7 +271,7 @@ def _try(fold: Round, candidate: Candidate, max_time: float, rows: int) -> _Tria
                 fold.fit(candidate, max(max_time, 0.5), rows)
         except TimeLimitError:
             done = False
-        except Exception:  # for example too few rows of a class: the fold itself reports it
+        except Exception:  # such as too few rows of a class, which the fit of the fold reports
             pass
     compiling = compiled.seconds
     return _Trial(max(time.monotonic() - clock - compiling, 0.0), compiling, done)
@@ -283,7 +283,7 @@ def _fit_again(entry: Entry, fold: Round, budget: Budget, debug: bool) -> None:
 
 
 def _fit(entry: Entry, fold: Round, max_time: float, rows: int, budget: Budget, debug: bool) -> None:
-    """Fit and judge a candidate; what is compiled then, such as the kernels of predictions, is not counted."""
+    """Fit and evaluate a candidate; compilation, such as of kernels for predictions, is not counted."""
     with compile_times() as compiled:
         _fit_and_judge(entry, fold, max_time, rows, compiled, debug)
     budget.add(compiled.seconds)
@@ -322,10 +322,10 @@ def last_fit(
     fit: Callable[[Candidate, float, int], Any],
     average: Callable[[Entry, Sequence[Any]], Any] | None = None,
 ) -> Any:
-    """The best candidate fitted to all rows, or to as many as there is time for; else its model of the first fold.
+    """Fit the best candidate to all rows, or to as many as time allows; else return its model of the first fold.
 
-    `fit` is called with the candidate, seconds and a number of rows; `average` makes the model of an ensemble of those
-    of its members. What was done is noted on the leaderboard.
+    `fit` is called with the candidate, seconds and a number of rows; `average` builds an ensemble from the models
+    of its members. The outcome is noted on the leaderboard.
     """
     best = board.best
     models = [_fit_to_all(one, board, n_rows, budget, fit) for one, _ in best.members or [(best, 1.0)]]
@@ -339,8 +339,8 @@ def last_fit(
 def _fit_to_all(
     entry: Entry, board: Leaderboard, n_rows: int, budget: Budget, fit: Callable[[Candidate, float, int], Any]
 ) -> Any:
-    """A candidate fitted to all rows, or to as many as there is time for; None where there is not enough."""
-    # After Ctrl-C the user does not want to wait.
+    """Fit a candidate to all rows, or to as many as time allows; return None if there is too little."""
+    # After Ctrl-C only short fits are allowed.
     left = min(budget.left, _AFTER_CTRL_C) if board.interrupted else budget.left
     rows, needed = budget.whole, budget.last_fit_of(entry, n_rows)
     if entry.rows is not None:

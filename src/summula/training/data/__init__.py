@@ -1,4 +1,4 @@
-"""The table of a training run: its rows, its target, and the rows held out.
+"""The table of a training run: its rows, its target, and its hold-out.
 
 Reading order: `tables` (files, scans and frames opened in one way), `target`, `split` (hold-out and folds),
 `memory_rows` and `file_rows` (encoded rows in memory or in scratch files), `leaks` (target leakage), `costs`,

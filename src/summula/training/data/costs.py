@@ -4,9 +4,9 @@
     no,0,10                      "yes": {"no": 1, "yes": 0}}             [1, 0]]
     yes,1,0
 
-All three say costs[predicted class, true class], as everywhere in this library: a missed "yes" costs 10. Classes of a
-file or a mapping may come in any order; an array has them in sorted order. The first word of a file says what its rows
-are, "predicted" or "true", so that neither order can be mistaken for the other.
+All three represent costs[predicted class, true class], as everywhere in this library: a missed "yes" costs 10. The
+classes of a file or a mapping may be in any order; those of an array are sorted. The first cell of a file states what
+its rows are, "predicted" or "true", so that the two orientations cannot be confused.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ __all__ = ["NO_COSTS", "costs_of"]
 Costs = NDArray[np.float64]
 
 NO_COSTS = (
-    "Costs are for classes, and the target holds numbers: leave them out, or state that it holds classes with "
+    "Costs apply to classes, and the target is numeric: omit them, or declare the target as classes with "
     "task='classes' (--task classes)."
 )
-_ROWS = ("predicted", "true")  # first words of a file
+_ROWS = ("predicted", "true")  # first cell of a file
 
 
 def costs_of(costs: Any, classes: NDArray[Any] | None) -> Costs:
@@ -99,7 +99,7 @@ def _from_file(path: str, names: list[str]) -> Costs:
 
 
 def _cost(path: str, row: str, column: str, cells: list[str], place: int) -> float:
-    """One entry of a file; raises for one that is missing or not a number."""
+    """Return an entry of a file; raise if it is missing or not a number."""
     if place >= len(cells) or not cells[place]:
         raise DataError(f"The file of costs {path} has no entry in row {row!r}, column {column!r}; add it.")
     try:

@@ -14,20 +14,20 @@ __all__ = ["EncodedHoldout", "OnEncodedRows"]
 
 Array = NDArray[Any]
 
-_KEPT_CELLS = 4_000_000  # encoded numbers that are kept for the report
+_KEPT_CELLS = 4_000_000  # maximum number of encoded values stored for the report
 
 
 class EncodedHoldout:
-    """The first held-out rows; each encoding is computed when first requested.
+    """The first held-out rows, encoded on first use.
 
     Parameters
     ----------
     encoders : dict of encoder
-        By `Entry.codes`.
+        Keys are values of `Entry.codes`.
     X : pyarrow.Table
     y : ndarray
     n_rows : int
-        Number of held-out rows, of which X may be the first.
+        Number of held-out rows; X may contain only the first of them.
     """
 
     def __init__(self, encoders: dict[bool | None, Any], X: Any, y: Array, n_rows: int) -> None:
@@ -36,32 +36,32 @@ class EncodedHoldout:
         self._encoded: dict[bool | None, Array] = {}
 
     def rows(self, codes: bool | None) -> Array:
-        """The rows as one of the encoders encodes them."""
+        """Return the rows encoded by one of the encoders."""
         if codes not in self._encoded:
             self._encoded[codes] = np.asarray(self._encoders[codes].transform(self.X))
         return self._encoded[codes]
 
     def predictor(self, model: TableModel, codes: bool | None) -> Any:
-        """The model, or one that predicts the same for all held-out rows in memory without encoding them again.
+        """Return the model, or an equivalent one for the held-out rows in memory that does not encode them again.
 
-        Rows of several blocks are left to the model, which predicts block by block.
+        If there are several blocks, the model itself is returned, which predicts block by block.
         """
         return OnEncodedRows(model, self.rows(codes)) if self._is_one_block else model
 
     def kept_rows(self, codes: bool | None) -> Array | None:
-        """The encoded rows, if they are few enough to be kept beside the table."""
+        """Return the encoded rows, if they are few enough to be stored in addition to the table."""
         found = self._encoded.get(codes)
         return found if found is not None and found.size <= _KEPT_CELLS else None
 
 
 class OnEncodedRows:
-    """A table model as a predictor of rows that are encoded already.
+    """A table model as a predictor of encoded rows.
 
     Parameters
     ----------
     model : TableModel
     rows : ndarray
-        The encoded rows of the only table that is to be predicted.
+        The encoded rows of the only table that can be predicted.
     """
 
     def __init__(self, model: TableModel, rows: Array) -> None:
@@ -70,5 +70,5 @@ class OnEncodedRows:
             self.classes_ = model.classes_
 
     def predict(self, X: Any) -> Array:
-        """Predict all rows; X is the table that they are of."""
+        """Predict all rows of the table X."""
         return np.asarray(self._model._predicted(self._rows))

@@ -1,6 +1,6 @@
-"""Training rows beyond memory, in scratch files: one per fold and encoding, and one of the raw rows held out.
+"""Training rows larger than memory, in scratch files: one per fold and encoding, and one with the raw held-out rows.
 
-They lie in the folder SUMMULA_SCRATCH, or in the system's temporary folder. Blocks are encoded on the engine's threads
+The files are in the folder SUMMULA_SCRATCH, or in the system's temporary folder. Blocks are encoded on all threads
 and written in the order of the rows. Free disk space is checked before anything is written. A fit is a sum over the
 files of its folds; only the target is in memory.
 """
@@ -31,11 +31,11 @@ __all__ = ["FileRows"]
 
 Array = NDArray[Any]
 
-_COPIES = 6  # how many times the rows of a fit in memory are held there: fits make copies
+_COPIES = 6  # number of copies of the rows during a fit in memory
 
 
 class _Encoded(NamedTuple):
-    """Contribution of one block to the files, and the smallest hashes of its training rows."""
+    """Encoded rows of one block for the files, and the smallest hashes of its training rows."""
 
     batches: dict[str, Any]
     hashes: NDArray[np.uint64]
@@ -48,11 +48,11 @@ class FileRows:
     ----------
     folder : str
     encoders : dict of bool to encoder
-        What trees are given (True: codes) and what linear models are given (False: indicators).
+        Encoders of trees (True: codes) and of linear models (False: indicators).
     kinds : set of bool
-        Which of them are needed.
+        The encoders in use.
     target : str
-        The name of the target among the raw rows; among encoded ones it is "y".
+        Name of the target in the raw rows; in encoded ones it is "y".
     seed : int
     """
 
@@ -65,33 +65,33 @@ class FileRows:
         self.used = [column.name for column in encoders[False].columns_ if column.kind != "dropped"]
 
     def count(self, folds: list[int]) -> int:
-        """Number of rows in some folds."""
+        """Return the number of rows in some folds."""
         return int(self._sizes[folds].sum())
 
     def max_rows(self, candidate: Candidate, available: int) -> int:
-        """Number of rows that a candidate can be fitted on: all, unless they have to be in memory."""
+        """Return the number of rows that a candidate can be fitted on: all, unless they must be in memory."""
         if not candidate.many_passes:
             return available
         width = len(self.encoders[candidate.codes].get_feature_names_out())
         return min(available, max(int(free_memory() / (_COPIES * 8 * width)), 1_000))
 
     def prepare(self, candidate: Candidate) -> None:
-        """Nothing to do: the files have been written."""
+        """Do nothing: the files have been written."""
 
     def fit(self, candidate: Candidate, max_time: float, folds: list[int], rows: int) -> Any:
-        """A model of `rows` of the rows of some folds: from the files where these are all, else from memory."""
+        """Fit a candidate to `rows` rows of some folds: from the files if these are all rows, otherwise from memory."""
         encoder, available = self.encoders[candidate.codes], self.count(folds)
         if rows < available or candidate.many_passes:
             rows = min(rows, self.max_rows(candidate, available))
             return candidate.fit(encoder, self.seed, max_time, *self._leading(candidate.codes, folds, rows))
         model = candidate.fit(encoder, self.seed, max_time, self._rows(candidate.codes, folds), "y")
-        # It is to take encoded rows as plain arrays.
+        # The model accepts encoded rows as plain arrays.
         for name in ("feature_names_in_", "_not_features"):
             vars(model).pop(name, None)
         return model
 
     def judge(self, candidate: Candidate, model: Any, fold: int, judge: Judge) -> Judgement:
-        """The risk of a model on the rows of a fold."""
+        """Evaluate a model on the rows of a fold."""
         blocks = table_blocks(self._rows(candidate.codes, [fold]))
 
         def pairs() -> Iterator[tuple[Array, Array]]:
@@ -103,16 +103,16 @@ class FileRows:
         return judge.judge(model, pairs())
 
     def holdout(self) -> tuple[Any, Any]:
-        """The held-out rows and the name of their target, as `certify` takes them."""
+        """Return the held-out rows and the name of their target, as arguments of `certify`."""
         return scan(self._aside), self.target
 
     def sample(self, rows: int) -> tuple[Any, Array]:
-        """The first held-out rows and their targets in memory."""
+        """Return the first held-out rows and their targets in memory."""
         few = read_table(scan(self._aside), last=rows)
         return few.drop_columns([self.target]), _plain(few[self.target].combine_chunks())
 
     def hashes(self, names: list[str]) -> NDArray[np.uint64]:
-        """The smallest hashes of the training rows, by the columns that are used."""
+        """Return the smallest hashes of the training rows, computed from the columns in use."""
         return self._hashes
 
     @property
@@ -126,7 +126,7 @@ class FileRows:
         return scan([self._path(codes, fold) for fold in folds])
 
     def _leading(self, codes: bool, folds: list[int], rows: int) -> tuple[Array, Array]:
-        """The first rows of each of some folds, `rows` in all, in memory, and their targets."""
+        """Return the first rows of each of some folds, `rows` in total, in memory, and their targets."""
         found = []
         for place, fold in enumerate(folds):
             table = scan(self._path(codes, fold))
@@ -147,7 +147,7 @@ class FileRows:
             )
 
     def write(self, blocks: Blocks, y: Array, split: Split) -> None:
-        """Encode and write the rows; one pass over the table."""
+        """Encode and write the rows, in one pass over the table."""
         import pyarrow as pa
 
         self._check_disk_space(len(y))

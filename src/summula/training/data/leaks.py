@@ -1,13 +1,13 @@
-"""Columns that look like target leakage: what they hold could hardly be known before the target is.
+"""Detection of target leakage: columns whose values are hardly known before the target is.
 
 A column is suspicious when, over the first rows,
 
-    missingness    it is missing just where the target has one value, and nowhere else (or nearly so)
-    purity         rows that are equal in it have the same target, over groups that are large enough to tell
+    missingness    it is missing exactly where the target has one value (or nearly so)
+    purity         rows with equal values have the same target, in sufficiently large groups
     order          its order separates two classes (AUC), or it is a monotone function of a numeric target (rank
                    correlation)
 
-"Nearly" is 99.9 % of what could be explained.
+"Nearly" means 99.9 % of what could be explained.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ __all__ = ["leak_sentence", "leaks", "leaks_of_training"]
 
 Array = NDArray[Any]
 
-_ROWS = 50_000  # looked at
+_ROWS = 50_000  # rows examined
 _NEARLY = 0.999
-_CLEARLY = 0.99  # share of the largest sum of products of ranks below which an order is not suspicious
+_CLEARLY = 0.99  # fraction of the largest sum of products of ranks below which an order is not suspicious
 _MIN_ROWS = 10
 _MIN_OF_CLASS = 5  # rows of a class, missing values, and rows per value of a pure column
 
@@ -42,12 +42,12 @@ def leaks(table: Any, y: Array, classes: bool) -> dict[str, str]:
     y : ndarray
         The target, without missing values.
     classes : bool
-        Whether the target holds classes.
+        Whether the target consists of classes.
 
     Returns
     -------
     dict of str to str
-        The evidence, by column.
+        The evidence by column.
     """
     found = {}
     codes = distinct_texts(y)[1] if y.dtype.kind == "O" else np.unique(y, return_inverse=True)[1]
@@ -62,7 +62,7 @@ def leaks(table: Any, y: Array, classes: bool) -> dict[str, str]:
 
 
 def _clear_texts(columns: dict[str, Any], codes: Array) -> set[str]:
-    """Columns of text of a wide table that are not suspicious: nothing is missing, and rows that are equal differ."""
+    """Return text columns of a wide table that are not suspicious: no missing values, and no purity."""
     if (wide := wide_texts(columns)) is None:
         return set()
     names, texts = wide
@@ -78,10 +78,10 @@ def _clear_texts(columns: dict[str, Any], codes: Array) -> set[str]:
 
 
 def _clear_numbers(columns: dict[str, Any], codes: Array) -> set[str]:
-    """Columns of a table with more columns than rows that are not suspicious, found in one pass over all of them.
+    """Return numeric columns of a table wider than long that are not suspicious, from one pass over all of them.
 
-    They have no missing value, more different values than purity can be told from, and an order that is not nearly that
-    of the target: the sum of products of ranks, which AUC and rank correlation grow with, is not extreme.
+    They have no missing values, too many distinct values for purity, and an order unlike that of the target:
+    the sum of products of ranks, of which AUC and rank correlation are monotone functions, is not extreme.
     """
     names = [name for name, one in columns.items() if isinstance(one, np.ndarray) and one.dtype.kind == "f"]
     if not names:
@@ -129,7 +129,7 @@ def _moments(column: Array) -> Array:
 
 
 def _by_missing(known: Array, y: Array, codes: Array) -> str:
-    """Evidence that values are missing just where the target has one value."""
+    """Return evidence that values are missing exactly where the target has one value."""
     missing = ~known
     n_missing = int(missing.sum())
     if n_missing < _MIN_OF_CLASS or n_missing == len(known):
@@ -137,7 +137,7 @@ def _by_missing(known: Array, y: Array, codes: Array) -> str:
     counts = np.bincount(codes[missing], minlength=int(codes.max()) + 1)
     code = int(counts.argmax())
     of_code = codes == code
-    # Of the rows that are missing or have that target, nearly all have to be both.
+    # Nearly all rows with a missing value or that target must have both.
     both, either = int((missing & of_code).sum()), int((missing | of_code).sum())
     if both < _MIN_OF_CLASS or both < _NEARLY * either:
         return ""
@@ -146,7 +146,7 @@ def _by_missing(known: Array, y: Array, codes: Array) -> str:
 
 
 def _is_pure(places: Array, codes: Array) -> bool:
-    """Whether nearly all rows have the most frequent target of their value, over groups large enough to tell."""
+    """Return whether nearly all rows have the most frequent target of their value, in sufficiently large groups."""
     groups, places = np.unique(places, return_inverse=True)
     n_codes = int(codes.max()) + 1
     if len(groups) < 2 or _MIN_OF_CLASS * len(groups) > len(places) or len(np.unique(codes)) < 2:
@@ -154,13 +154,13 @@ def _is_pure(places: Array, codes: Array) -> bool:
     pairs, counts = np.unique(places.astype(np.int64) * n_codes + codes, return_counts=True)
     most = np.zeros(len(groups), np.int64)
     np.maximum.at(most, pairs // n_codes, counts)
-    # The share beyond always predicting the most frequent target, of what there is to explain.
+    # Explained fraction of the errors of always predicting the most frequent target.
     constant = np.bincount(codes).max()
     return bool(most.sum() - constant >= _NEARLY * (len(codes) - constant))
 
 
 def _ranks(places: Array) -> Array:
-    """Ranks from 1 on, equal values sharing their mean rank; `places` are those of the values among sorted ones."""
+    """Return ranks starting at 1, with mean ranks for ties; `places` are indices among the sorted distinct values."""
     counts = np.bincount(places)
     return np.asarray((np.cumsum(counts) - 0.5 * (counts - 1))[places])
 
@@ -184,12 +184,12 @@ def _rank_correlation(places: Array, others: Array) -> float:
 
 
 def leaks_of_training(table: Any, y: Array, classes: bool, dropped: Iterable[str]) -> dict[str, str]:
-    """Suspicious columns, by the first training rows, among those that are used."""
+    """Return the suspicious columns in use, judged by the first training rows."""
     return leaks(table.drop_columns(list(dropped)).slice(0, _ROWS), y[:_ROWS], classes)
 
 
 def leak_sentence(name: str, target: str, why: str) -> str:
-    """A warning about a suspicious column."""
+    """Return a warning about a suspicious column."""
     return (
         f"{name!r} looks like target leakage ({why}): unless its value is known before {target!r} is, leave it out "
         f"(--drop {name!r}, or drop=[{name!r}] in Python)."

@@ -1,4 +1,4 @@
-"""Training rows in memory, encoded when the first candidate needs them."""
+"""Training rows in memory, encoded on first use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MemoryRows:
     Parameters
     ----------
     encoders : dict of bool to encoder
-        What trees are given (True: codes) and what linear models are given (False: indicators).
+        Encoders of trees (True: codes) and of linear models (False: indicators).
     table : pyarrow.Table
         All rows, without the target.
     y : ndarray
@@ -43,19 +43,19 @@ class MemoryRows:
         self._encoded: dict[bool, Array] = {}
 
     def count(self, folds: list[int]) -> int:
-        """Number of rows in some folds."""
+        """Return the number of rows in some folds."""
         return int(np.isin(self._folds, folds).sum())
 
     def max_rows(self, candidate: Candidate, available: int) -> int:
-        """Number of rows that a candidate can be fitted on."""
+        """Return the number of rows that a candidate can be fitted on."""
         return available
 
     def prepare(self, candidate: Candidate) -> None:
-        """Encode the rows, unless that has been done."""
+        """Encode the rows, unless this has been done."""
         self._of(candidate.codes)
 
     def fit(self, candidate: Candidate, max_time: float, folds: list[int], rows: int) -> Any:
-        """A model of `rows` of the rows of some folds, drawn at random where these are not all."""
+        """Fit a candidate to `rows` rows of some folds, drawn at random if these are not all."""
         chosen = np.flatnonzero(np.isin(self._folds, folds))
         if rows < len(chosen):
             chosen = np.sort(np.random.default_rng([self.seed, rows]).permutation(chosen)[:rows])
@@ -65,20 +65,20 @@ class MemoryRows:
         return candidate.fit(self.encoders[candidate.codes], self.seed, max_time, X, y)
 
     def judge(self, candidate: Candidate, model: Any, fold: int, judge: Judge) -> Judgement:
-        """The risk of a model on the rows of a fold."""
+        """Evaluate a model on the rows of a fold."""
         rows = self._folds == fold
         return judge.judge(model, [(self._of(candidate.codes)[rows], self.y[rows])])
 
     def holdout(self) -> tuple[Any, Any]:
-        """The held-out rows and their targets, as `certify` takes them."""
+        """Return the held-out rows and their targets, as arguments of `certify`."""
         return self._holdout, self._answers
 
     def sample(self, rows: int) -> tuple[Any, Array]:
-        """The first held-out rows and their targets in memory."""
+        """Return the first held-out rows and their targets in memory."""
         return self._holdout.slice(0, rows), self._answers[:rows]
 
     def hashes(self, names: list[str]) -> NDArray[np.uint64]:
-        """The smallest hashes of the training rows, by some columns."""
+        """Return the smallest hashes of the training rows, computed from some columns."""
         return training_hashes(self._training.select(names), self.y)
 
     def _of(self, codes: bool) -> Array:

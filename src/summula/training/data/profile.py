@@ -14,7 +14,7 @@ __all__ = ["as_read", "profile", "spelled_remark"]
 
 
 def profile(sums: dict[str, ColumnSums], max_levels: int = 100) -> list[dict[str, Any]]:
-    """One row per column: kind, missing share, different values, and how they are spread."""
+    """Return one row per column: kind, fraction missing, distinct values, and their distribution."""
     rows = []
     for name, one in sums.items():
         plan = plan_column(name, one, max_levels, True)
@@ -39,7 +39,7 @@ def profile(sums: dict[str, ColumnSums], max_levels: int = 100) -> list[dict[str
 
 
 def as_read(table: Any, sums: dict[str, ColumnSums]) -> Any:
-    """A pyarrow Table whose columns of text that spell numbers are these numbers, as they are for models."""
+    """Return the table with text columns that represent numbers converted to numbers, as for models."""
     import pyarrow as pa
 
     for place, name in enumerate(table.column_names):
@@ -57,13 +57,13 @@ def _spells_numbers(sums: ColumnSums) -> bool:
 
 
 def spelled_remark(name: str, sums: ColumnSums) -> str:
-    """A remark on a column of text that is read as numbers; empty for other columns."""
+    """Return a remark on a text column that is read as numbers; empty for other columns."""
     return f"{name!r} is {_spelled_words(sums)}." if _spells_numbers(sums) else ""
 
 
 def _spelled(sums: ColumnSums) -> Any:
     found = sums.spelled.chosen()
-    assert found is not None, "the plan says that there are numbers"
+    assert found is not None, "the plan states that there are numbers"
     return found.numbers
 
 
@@ -75,7 +75,7 @@ def _others(sums: ColumnSums) -> float:
 
 def _spelled_words(sums: ColumnSums) -> str:
     found = sums.spelled.chosen()
-    assert found is not None, "the plan says that there are numbers"
+    assert found is not None, "the plan states that there are numbers"
     description = f"text such as {found.numbers.first[1]!r}, read as numbers"
     if not found.others:
         return description

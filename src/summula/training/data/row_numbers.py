@@ -1,10 +1,10 @@
-"""Rows in messages of commands are those of the user's file, as an editor or a spreadsheet shows them.
+"""Row numbers in messages of commands are those of the user's file, as shown by an editor or a spreadsheet.
 
     CSV            lines, the header being line 1 (rows, the header being row 1, where a row may take several lines)
     Parquet, ...   rows, the first being row 1
 
-A command looks at some of the rows at a time: those with a target, those that are not held out. Errors raised there
-count these rows from 0; the functions here translate the numbers.
+Commands process subsets of the rows: those with a target, or those that are not held out. Errors raised there
+number these rows from 0; the functions here convert the numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["located_in", "number_in_blocks", "numbered"]
 
 @contextmanager
 def located_in(table: Scan) -> Iterator[None]:
-    """Errors about a row of a table name its place in the file."""
+    """Convert row numbers in errors to positions in the file."""
     try:
         yield
     except RowError as error:
@@ -34,7 +34,7 @@ def located_in(table: Scan) -> Iterator[None]:
 
 @contextmanager
 def numbered(number: Callable[[int], Any]) -> Iterator[None]:
-    """Errors about a row have the number that a function gives for it, from 0 over the whole table."""
+    """Convert row numbers in errors by a function to numbers from 0 in the whole table."""
     try:
         yield
     except RowError as error:
@@ -42,6 +42,6 @@ def numbered(number: Callable[[int], Any]) -> Iterator[None]:
 
 
 def number_in_blocks(chosen: NDArray[np.bool_], row: int) -> int:
-    """The number in the whole table of a row that is counted within its block, of which only chosen rows are there."""
+    """Return the number in the whole table of a row, given its number among the selected rows of its block."""
     start = row - row % BLOCK_ROWS
     return start + int(np.flatnonzero(chosen[start : start + BLOCK_ROWS])[row - start])

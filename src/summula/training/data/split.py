@@ -2,9 +2,9 @@
 
 Rows are drawn by hashes of (seed, row), so that the split does not depend on how the table is read:
 
-    random    the rows with the smallest hashes are held out; folds have equal shares of each class
+    random    the rows with the smallest hashes are held out; folds are stratified by class
     groups    the same for whole groups, so that rows of a group are never on both sides
-    time      the latest rows are held out; a model is judged on a later stretch than those it was fitted on
+    time      the latest rows are held out; models are evaluated on later rows than they were fitted on
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ __all__ = ["HELD_OUT", "LEFT_OUT", "MIN_ROWS", "Rounds", "Split", "key_values", 
 
 Array = NDArray[Any]
 
-HELD_OUT, LEFT_OUT = -1, -2  # in place of the number of a fold
+HELD_OUT, LEFT_OUT = -1, -2  # instead of a fold number
 MIN_ROWS = 10
-_MANY_ROWS = 50_000  # from which on three folds are as informative as five
+_MANY_ROWS = 50_000  # above which three folds are as informative as five
 _MIN_GROUPS = 5
 _YEAR_FIRST = re.compile(r"\d{4}(?!\d)", re.ASCII)
 _STREAM = {"hold-out": 0, "folds": 1}
 
-Rounds = list[tuple[list[int], int]]  # folds to fit on, and the fold to judge by
+Rounds = list[tuple[list[int], int]]  # training folds, and the validation fold
 
 
 class Split(NamedTuple):
@@ -40,7 +40,7 @@ class Split(NamedTuple):
     ----------
     folds : ndarray of int8
     rounds : list of (list of int, int)
-        The folds that are fitted on, and the one that is judged, in each round of a comparison.
+        Training folds and validation fold of each round of a comparison.
     groups : ndarray or None
         The group of each held-out row.
     """
@@ -73,14 +73,14 @@ def split_rows(
     Parameters
     ----------
     known : ndarray of bool
-        Which rows have a target; the others are left out.
+        Whether each row has a target; rows without one are left out.
     classes : ndarray or None
-        The classes of the known rows, for folds with equal shares of each.
+        Classes of the known rows, for stratified folds.
     share : float
-        The share of rows that is held out.
+        Fraction of rows held out.
     seed : int
     groups, times : ndarray, optional
-        The group, or the time, of each row of the table; at most one of the two.
+        Group, or time, of each row of the table; at most one of the two.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def _at_random(n: int, classes: Array | None, share: float, seed: int) -> tuple[
     if classes is not None:
         codes = np.unique(classes[left], return_inverse=True)[1]
         order = order[np.argsort(codes[order], kind="stable")]
-    # Neighbours in this order go to different folds, so that each fold has its share of each class.
+    # Consecutive rows in this order are assigned to different folds, which stratifies the folds.
     folds[left[order]] = np.arange(len(left)) % n_folds
     return folds, _each_once(n_folds)
 
@@ -141,7 +141,7 @@ def _by_group(groups: Array, share: float, seed: int) -> tuple[NDArray[np.int8],
     n_folds = min(_n_folds(len(groups)), len(rest))
     of_group = np.full(len(sizes), HELD_OUT, np.int8)
     filled = np.zeros(n_folds)
-    for group in rest[np.argsort(-sizes[rest], kind="stable")]:  # the largest first, each to the smallest fold
+    for group in rest[np.argsort(-sizes[rest], kind="stable")]:  # largest first, each to the smallest fold
         fold = int(filled.argmin())
         of_group[group] = fold
         filled[fold] += sizes[group]
@@ -164,7 +164,7 @@ def _by_time(times: Array, share: float) -> tuple[NDArray[np.int8], Rounds]:
     of_moment = np.full(len(moments), HELD_OUT, np.int8)
     of_moment[:first] = block
     rounds: Rounds = [(list(range(k)), k) for k in range(1, int(block.max()) + 1)]
-    rounds.reverse()  # the longest past first: it is most like the last fit
+    rounds.reverse()  # the longest history first: it is most like the final fit
     return of_moment[places], rounds
 
 
@@ -179,7 +179,7 @@ def _hashes(rows: int, seed: int, what: str) -> NDArray[np.uint64]:
 
 
 def key_values(column: Any, name: str, *, times: bool = False) -> Array:
-    """The values of a column of groups or times as an array that sorts; raises for missing ones."""
+    """Return the values of a group or time column as a sortable array; raise if some are missing."""
     column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     if column.null_count:
         row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
@@ -193,7 +193,7 @@ def key_values(column: Any, name: str, *, times: bool = False) -> Array:
 
 
 def _text_times(values: Array, name: str) -> Array:
-    """Times that are text, as dates or as text that sorts in time, such as 2024-05 or 2024Q1."""
+    """Convert times that are text to dates, or to text in sortable form, such as 2024-05 or 2024Q1."""
     words, places = np.unique(values, return_inverse=True)
     dates = as_dates(words.tolist())
     if dates is not None:

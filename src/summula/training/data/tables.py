@@ -1,4 +1,4 @@
-"""Tables to train on: files, scans and frames, opened, read and counted in one way."""
+"""Tables to train on: files, scans and frames behind one interface."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class TableSource(NamedTuple):
 
     @property
     def is_scan(self) -> bool:
-        """Whether the rows lie in files."""
+        """Whether the rows are in files."""
         return isinstance(self.table, Scan)
 
     def select(self, names: list[str]) -> TableSource:
-        """The same rows with some of the columns."""
+        """Return the same rows with some of the columns."""
         return TableSource(self.table.select(names), self.name, names, self.n_rows)
 
     def in_memory(self, target: str) -> TableSource:
-        """The same rows as a pyarrow Table; a target of booleans is one in memory too."""
+        """Return the rows as a pyarrow Table; a boolean target remains boolean."""
         if not self.is_scan:
             return self
         table = read_table(self.table)
@@ -52,7 +52,7 @@ class TableSource(NamedTuple):
         return self._replace(table=table)
 
     def column(self, name: str) -> Any:
-        """The values of one column as a pyarrow array; booleans of files are booleans."""
+        """Return a column as a pyarrow array; booleans in files remain booleans."""
         if not self.is_scan:
             return self.table[name]
         column = read_table(self.table, [name])[name]
@@ -60,7 +60,7 @@ class TableSource(NamedTuple):
 
 
 def open_data(data: Any, remark: Callable[[str], None], reading: Reading = _AS_FOUND) -> TableSource:
-    """Paths, a scan or a frame as a table."""
+    """Open paths, a scan or a frame as a table."""
     paths = isinstance(data, list | tuple) and all(isinstance(one, str | os.PathLike) for one in data)
     if isinstance(data, str | os.PathLike) or (paths and data) or hasattr(data, "sink_ipc"):
         found = open_table(data, remark, reading)
@@ -88,7 +88,7 @@ def _arrow_table(frame: Any) -> Any:
 def free_memory() -> float:
     """Return the available memory in bytes; infinite if the system does not report it."""
     with suppress(OSError, ValueError, StopIteration), open("/proc/meminfo", encoding="ascii") as file:
-        # Linux: what caches hold can be had as well.
+        # Linux: memory used by caches is available as well.
         return 1024.0 * int(next(line for line in file if line.startswith("MemAvailable")).split()[1])
     try:
         return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -97,7 +97,7 @@ def free_memory() -> float:
 
 
 def open_table(data: Any, remark: Callable[[str], None], reading: Reading = _AS_FOUND) -> Scan:
-    """The rows of files, a pattern, a folder, standard input or a database; unusual properties are remarked on."""
+    """Open files, a pattern, a folder, standard input or a database; remark on unusual properties."""
     table = scan(data, **reading._asdict())
     for text in table.remarks:
         remark(text)
@@ -118,7 +118,7 @@ def read_table(table: Scan, names: list[str] | None = None, last: int | None = N
 
 
 def _is_boolean(table: Scan, name: str) -> bool:
-    """Whether a column of files holds booleans, which are numbers as features, but classes as a target."""
+    """Return whether a column of files is boolean: numeric as a feature, but classes as a target."""
     import pyarrow as pa
 
     if table.kinds[name] != "number" or not table.n_rows:
@@ -135,14 +135,14 @@ def _arrow(values: Any) -> Any:
 
 
 def blocks_of_rows(table: Any, names: list[str], chosen: NDArray[np.bool_]) -> Blocks:
-    """Some rows of a frame or of files as blocks, which keep their places on the grid."""
+    """Return some rows of a frame or of files as blocks on the row grid."""
     if isinstance(table, Scan) or len(chosen) > table_encoder_blocks.BLOCK_ROWS:
         return rows_of(table_blocks(table, names), chosen)
     return table_blocks(table.select(names).filter(_mask(chosen)))  # (one call for all columns of a wide table)
 
 
 def rows_of(blocks: Blocks, chosen: NDArray[np.bool_]) -> Blocks:
-    """The same table with some of its rows only; blocks keep their places on the grid."""
+    """Return the table restricted to some of its rows; blocks keep their positions on the grid."""
 
     def some(columns: Callable[[], Columns], start: int, stop: int) -> Columns:
         kept = chosen[start:stop]

@@ -28,9 +28,9 @@ __all__ = [
 
 Array = NDArray[Any]
 
-_MOST_DIFFERENT = 0.5  # share of the rows; with more classes there is nothing to learn from
+_MOST_DIFFERENT = 0.5  # fraction of the rows; more classes cannot be learned
 _SEPARATED = re.compile(r"\s*[^\d\s]{0,3}\s*-?\d{1,3}([,.' ]\d{3})+([,.]\d+)?\s*[^\d\s]{0,3}\s*")
-_MOST_CODES = 10  # whole numbers from 0 or 1 up to this are treated as classes
+_MOST_CODES = 10  # integers from 0 or 1 up to this are treated as classes
 
 
 class Task(NamedTuple):
@@ -42,7 +42,7 @@ class Task(NamedTuple):
 
 
 def check_target(columns: list[str], target: str) -> None:
-    """Raise when the target is not a column, naming the nearest one, or is the only column."""
+    """Raise if the target is not a column, naming the most similar one, or is the only column."""
     if target not in columns:
         raise DataError(no_such_column(target, columns))
     if len(columns) < 2:
@@ -50,16 +50,16 @@ def check_target(columns: list[str], target: str) -> None:
 
 
 def target_values(column: Any) -> tuple[Array, Array]:
-    """The target as an array of numbers or text, and which rows have one."""
+    """Return the target as an array of numbers or text, and a mask of the rows that have one."""
     if hasattr(column, "combine_chunks"):
         column = column.combine_chunks()
     there = ~np.asarray(column.is_null().to_numpy(zero_copy_only=False), bool)
     if str(column.type).endswith("string"):
-        coded = column.dictionary_encode()  # so that equal texts are one object
+        coded = column.dictionary_encode()  # equal strings become one object
         texts = coded.dictionary.to_pylist()
         words = np.array([*(word if word.strip() else None for word in texts), None], object)
         values = words[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
-        return values, np.array([value is not None for value in values], bool)  # (spaces alone are no value)
+        return values, np.array([value is not None for value in values], bool)  # (spaces alone are a missing value)
     values = column.to_numpy(zero_copy_only=False)
     if values.dtype.kind == "M":
         raise DataError("The target holds dates; turn it into a number of days first.")
@@ -67,7 +67,7 @@ def target_values(column: Any) -> tuple[Array, Array]:
 
 
 class SpelledTarget(NamedTuple):
-    """A target of text that spells numbers: these, which rows have one, the text of one, and the first that is none."""
+    """A text target that represents numbers: their values, a mask, an example, and the first value that is not one."""
 
     values: NDArray[np.float64]
     known: NDArray[np.bool_]
@@ -86,9 +86,9 @@ class SpelledTarget(NamedTuple):
 
 
 def distinct_texts(values: Array) -> tuple[list[str], NDArray[np.intp]]:
-    """The different texts of an array of objects, sorted, and the place of each value among them.
+    """Return the distinct strings of an object array, sorted, and the index of each value among them.
 
-    (An array of text of one width would need memory for the longest text in every row.)
+    (A fixed-width array would need memory for the longest string in every row.)
     """
     codes_by_word: dict[str, int] = {}
     codes = np.array([codes_by_word.setdefault(str(value), len(codes_by_word)) for value in values.tolist()], np.intp)
@@ -99,9 +99,9 @@ def distinct_texts(values: Array) -> tuple[list[str], NDArray[np.intp]]:
 
 
 def spelled_target(values: Array, known: Array, wanted: str | None) -> SpelledTarget | None:
-    """A target of text such as "$3,800.00" or "9 %" as numbers, read as features are; None for others.
+    """Convert a text target such as "$3,800.00" or "9 %" to numbers, like features; return None for others.
 
-    Text with few different values is taken as classes, unless `wanted` is "numbers".
+    Text with few distinct values is treated as classes, unless `wanted` is "numbers".
     """
     if values.dtype.kind != "O" or wanted == "classes" or not known.any():
         return None
@@ -120,7 +120,7 @@ def spelled_target(values: Array, known: Array, wanted: str | None) -> SpelledTa
 
 
 def read_target(column: Any, wanted: str | None, target: str) -> tuple[Array, Array, str]:
-    """The target as an array of numbers or text, which rows have one, and a remark on text that needs one."""
+    """Return the target as an array of numbers or text, a mask of the rows that have one, and a remark if needed."""
     values, known = target_values(column)
     spelled = spelled_target(values, known, wanted)
     if spelled is None:
@@ -129,7 +129,7 @@ def read_target(column: Any, wanted: str | None, target: str) -> tuple[Array, Ar
 
 
 def _variants_remark(values: Array, target: str) -> str:
-    """A remark on classes that differ only in upper and lower case or in spaces; empty where there are none."""
+    """Return a remark on classes that differ only in case or spaces; empty if there are none."""
     if values.dtype.kind != "O":
         return ""
     spellings: dict[str, str] = {}
@@ -144,14 +144,14 @@ def _variants_remark(values: Array, target: str) -> str:
 
 
 def as_labels(values: Array) -> Array:
-    """Class labels: text, or whole numbers as integers."""
+    """Return class labels: text, or integers."""
     if values.dtype.kind == "f" and (values == np.floor(values)).all() and np.abs(values).max(initial=0) < 2**53:
         return values.astype(np.int64)
     return values
 
 
 def inferred_task(values: Array, wanted: str | None, target: str) -> Task:
-    """Whether a target holds classes or numbers; `values` are those that are not missing."""
+    """Detect whether a target consists of classes or numbers; `values` are those that are not missing."""
     if not len(values):
         raise DataError(f"Every value of the target {target!r} is missing; there is nothing to learn from.")
     texts = values.dtype.kind == "O"
@@ -171,7 +171,7 @@ def inferred_task(values: Array, wanted: str | None, target: str) -> Task:
         row = int(np.argmax(np.abs(values)))
         raise RowError(f"The target {target!r} holds {values[row]:g}", row, ", too large a number; scale it.")
     whole = bool((different == np.floor(different)).all())
-    counts = whole and bool(different[0] in (0, 1))  # what is counted is sometimes none
+    counts = whole and bool(different[0] in (0, 1))  # counts may be 0
     if wanted is not None:
         if wanted == "classes" and not whole:
             raise DataError(f"The target {target!r} holds fractions such as {different[0]:g}; use --task numbers.")
@@ -183,7 +183,7 @@ def inferred_task(values: Array, wanted: str | None, target: str) -> Task:
 
 
 def _check_text(values: Array, different: Array, wanted: str | None, target: str) -> None:
-    """Raise an error for text with too many different values for classes, or that should have been numbers."""
+    """Raise an error for text with too many distinct values for classes, or that should be numeric."""
     many = len(different) > max(_MOST_DIFFERENT * len(values), _MOST_CODES)
     if not many and wanted != "numbers":
         return
@@ -201,7 +201,7 @@ def _check_text(values: Array, different: Array, wanted: str | None, target: str
             ", which is not a number; write it as a number such as 1000.5, or leave it empty.",
         )
     if not others:
-        raise DataError(f"The target {target!r} holds numbers as text; it cannot be taken as numbers: convert it.")
+        raise DataError(f"The target {target!r} contains numbers as text, which cannot be read as numbers: convert it.")
     if as_dates(different.tolist()) is not None:
         raise DataError(
             f"The target {target!r} holds dates such as {str(values[0])!r}; turn it into a number of days first."
@@ -215,7 +215,7 @@ def _check_text(values: Array, different: Array, wanted: str | None, target: str
 
 
 def constant_prediction(y: Array, kind: str, classes: Array | None = None, costs: Array | None = None) -> Any:
-    """The best constant prediction: the mean of numbers, the most frequent class, with costs the cheapest class.
+    """Return the best constant prediction: the mean, the most frequent class, or with costs the cheapest class.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""A sample of the hashes of training rows, which a saved model keeps so that `certify` knows rows that were there.
+"""A sample of the hashes of training rows, stored with a saved model so that `certify` recognises training rows.
 
-The smallest hashes are kept, a fair sample: of rows to certify on, those whose hash is as small would have to be in the
-sample if they had been in the training data.
+The smallest hashes are stored, which is a random sample: a row to certify on whose hash is below the largest of them
+was in the training data if and only if its hash is in the sample.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ __all__ = ["copies_remark", "smallest", "training_hashes"]
 
 Hashes = NDArray[np.uint64]
 
-_MANY, _MIN_COPIES = 0.2, 10  # share and number of held-out rows that equal training rows and deserve a remark
+_MANY, _MIN_COPIES = 0.2, 10  # fraction and number of held-out copies of training rows that cause a remark
 
 
 def smallest(hashes: Hashes) -> Hashes:
-    """The sample that is kept."""
+    """Return the stored sample."""
     return np.sort(hashes)[:SAMPLE_SIZE]
 
 
 def training_hashes(X: Any, y: Any) -> Hashes:
-    """The sample of some rows; X has the columns the model uses, in its order."""
+    """Return the sample of some rows; X has the columns of the model, in its order."""
     return smallest(row_hashes(X, y))
 
 
 def copies_remark(known: Hashes, X: Any, y: Any) -> str:
-    """A remark on held-out rows that equal training rows, target included; empty where they are few.
+    """Return a remark on held-out rows that equal training rows, including the target; empty if there are few.
 
-    `known` is the sample of training rows; of a full one only smaller hashes can be looked up.
+    `known` is the sample of training rows; if it is full, only smaller hashes can be looked up.
     """
     hashes = row_hashes(X, y)
     if len(known) >= SAMPLE_SIZE:

@@ -2,7 +2,7 @@
 
     P(class k | x) = sum over m of w_m P_m(class k | x_m),        f(x) = sum over m of w_m f_m(x_m)               (1)
 
-with weights w_m > 0 that add up to 1, and x_m the columns from `starts[m]` up to `stops[m]`.
+with weights w_m > 0 that sum to 1, and x_m the columns from `starts[m]` up to `stops[m]`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 
 def _members_agree(model: Any, sizes: schema.Sizes) -> str | None:
-    """Validation rule of saved models: one weight and one range of columns per member, which takes them."""
+    """Validation rule of saved models: each member has a weight and a range of columns that it accepts."""
     if not model.__sklearn_is_fitted__():
         return None
     fault = _fault(model.models, model.weights, model.starts, model.stops)
@@ -71,7 +71,7 @@ def _fault(models: Sequence[Any], weights: Sequence[float], starts: Sequence[int
     return None
 
 
-# All of the state is in parameters.
+# All state is in the parameters.
 _FIELDS: dict[str, schema.Field] = {
     "models": schema.Items(schema.Object(Estimator), low=1),
     "weights": schema.Items(schema.Real(0.0, 1.0), low=1),
@@ -87,9 +87,9 @@ class _Average(ArrayModel):
     Parameters
     ----------
     weights : list of float
-        Positive; they add up to 1.
+        Positive, with sum 1.
     starts, stops : list of int
-        The range of columns that each model takes.
+        Range of columns of each model.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class _Average(ArrayModel):
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns that rows have at least."""
+        """Minimum number of columns."""
         return max(self.stops)
 
     def _averaged(self, X: Any, method: str) -> Array:
@@ -141,7 +141,7 @@ class AveragedClassifier(ArrayClassifier, _Average):
     Parameters
     ----------
     models : list of classifiers
-        With `predict_proba`, of the same classes.
+        Classifiers with `predict_proba`, fitted to the same classes.
 
     Attributes
     ----------

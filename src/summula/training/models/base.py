@@ -1,4 +1,4 @@
-"""Base classes of the models that only training runs use: rows are arrays of numbers, and are read whole."""
+"""Base classes of the models that only training runs use: rows are numeric arrays in memory."""
 
 from __future__ import annotations
 

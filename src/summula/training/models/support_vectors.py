@@ -1,12 +1,12 @@
-"""Support vector machines as candidates of a training run: C is chosen, and scores become probabilities.
+"""Support vector machines as candidates of a training run, with a choice of C and calibrated probabilities.
 
     machine       Gaussian kernel up to `max_exact` rows, beyond that the same kernel by Nystroem columns and a linear
                   machine
-    C             of a few, the one with the smallest loss of predictions for rows left out of three folds          (1)
+    C             the one with the smallest out-of-fold loss in three folds, among a few                            (1)
     calibration   P(class k | x) = softmax_k of a linear function of the scores s(x), fitted by logistic regression to
-                  the scores of the rows left out (Platt, 1999)                                                     (2)
+                  the out-of-fold scores (Platt, 1999)                                                              (2)
 
-Columns are taken to be scaled, as `TableEncoder(standardize=True)` leaves them. Targets of regression are standardised,
+Columns are assumed to be scaled, as by `TableEncoder(standardize=True)`. Targets of regression are standardised,
 so that C and epsilon have the same meaning for all tables.
 """
 
@@ -65,7 +65,7 @@ _SETTINGS: dict[str, tuple[Allowed, ...]] = {
 
 
 def _parts_agree(model: Any, sizes: schema.Sizes) -> str | None:
-    """Validation rule of saved models: columns of the map and of the machine fit each other."""
+    """Validation rule of saved models: the map and the machine have matching numbers of columns."""
     width = sizes["n_features"]
     if model.map_ is not None:
         if model.map_.n_features_in_ != width:
@@ -77,11 +77,11 @@ def _parts_agree(model: Any, sizes: schema.Sizes) -> str | None:
 
 
 def _calibration_agrees(model: Any, sizes: schema.Sizes) -> str | None:
-    """Validation rule of saved models: the calibration takes the scores of the machine, and gives its classes."""
+    """Validation rule of saved models: the calibration matches the scores and classes of the machine."""
     n = sizes["n_classes"]
     if len(model.calibration_.classes_) != n:
         return f"calibration_ is not of {n} classes"
-    if not np.array_equal(model.machine_.classes_, np.arange(n)):  # columns that its scores are written to
+    if not np.array_equal(model.machine_.classes_, np.arange(n)):  # columns of the array of scores
         return f"machine_ is not of the classes from 0 to {n - 1}"
     if model.calibration_.n_features_in_ != (1 if n == 2 else n):
         return f"calibration_ takes {model.calibration_.n_features_in_} scores"
@@ -89,14 +89,14 @@ def _calibration_agrees(model: Any, sizes: schema.Sizes) -> str | None:
 
 
 class _Clock:
-    """The time that a fit has left."""
+    """Remaining time of a fit."""
 
     def __init__(self, seconds: float | None) -> None:
         self.end = None if seconds is None else time.monotonic() + seconds
 
     @property
     def left(self) -> float | None:
-        """Seconds until the end; None where there is no limit."""
+        """Seconds left; None if there is no limit."""
         if self.end is None:
             return None
         left = self.end - time.monotonic()
@@ -106,7 +106,7 @@ class _Clock:
 
 
 def _map_of(X: Array, max_exact: int, n_components: int, seed: int) -> Any:
-    """Columns of an approximate Gaussian kernel where rows are many; None where they are not."""
+    """Return a Nystroem map of the Gaussian kernel if there are many rows; otherwise None."""
     if len(X) <= max_exact:
         return None
     spread = float(X.var()) or 1.0
@@ -114,7 +114,7 @@ def _map_of(X: Array, max_exact: int, n_components: int, seed: int) -> Any:
 
 
 def _folds(labels: Array | None, n: int, seed: int) -> NDArray[np.intp]:
-    """The fold of each row; classes are spread evenly."""
+    """Return the fold of each row, stratified by class."""
     order = permutation(stream_key(seed, 0), n)
     if labels is not None:
         order = order[np.argsort(labels[order], kind="stable")]
@@ -124,7 +124,7 @@ def _folds(labels: Array | None, n: int, seed: int) -> NDArray[np.intp]:
 
 
 def _left_out(fit: Callable[[Array], Callable[[Array], Array]], Z: Array, folds: Array, width: int) -> Array:
-    """The scores of every row by the machine that was fitted without its fold; `fit` takes the rows to fit on."""
+    """Return out-of-fold scores of all rows; `fit` is called with the training rows of each fold."""
     scores = np.empty((len(Z), width))
     for fold in range(_FOLDS):
         out = folds == fold
@@ -143,15 +143,15 @@ class _KernelModel(ArrayModel):
     Parameters
     ----------
     Cs : tuple of float, default=(1.0, 10.0)
-        Values of C to choose among, by the loss of rows left out.
+        Values of C to choose among, by the out-of-fold loss.
     max_exact : int, default=4000
-        Number of rows up to which the kernel is exact.
+        Maximum number of rows for the exact kernel.
     n_components : int, default=300
         Number of Nystroem columns for more rows.
     random_state : int, default=0
-        Draws folds and Nystroem rows.
+        Seed of the folds and the Nystroem rows.
     max_time : float, optional
-        Seconds after which a fit stops; machines keep what they have, and without a first one the fit fails.
+        Seconds after which a fit stops with the current machine; it raises an error if there is none yet.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ class _KernelModel(ArrayModel):
         self.max_time = max_time
 
     def _mapped(self, X: Any) -> Any:
-        """Rows as the machine takes them."""
+        """Return rows in the features of the machine."""
         check_is_fitted(self)
         return np.asarray(X, np.float64) if self.map_ is None else self.map_.transform(X)
 
@@ -194,18 +194,18 @@ class _KernelModel(ArrayModel):
     calibration_=schema.Object(LogisticRegression),
 )
 class CalibratedSVC(ArrayClassifier, _KernelModel):
-    """Support vector classification with a chosen C, the one of least log loss, and calibrated probabilities.
+    """Support vector classification with the C of smallest log loss, and calibrated probabilities.
 
     Parameters
     ----------
     class_weight : dict or "balanced", optional
-        Weights of the classes, in the machine and in its calibration.
+        Class weights, in the machine and in its calibration.
 
     Attributes
     ----------
     machine_ : SVC or LinearSVC
     calibration_ : LogisticRegression
-        Of the scores of the machine.
+        Fitted to the scores of the machine.
     classes_ : ndarray of shape (n_classes,)
 
     Examples
@@ -274,7 +274,7 @@ class CalibratedSVC(ArrayClassifier, _KernelModel):
 
 
 def _scores_of(machine: Any, n_classes: int) -> Callable[[Array], Array]:
-    """Scores of shape (n, 1) or (n, n_classes); classes that the machine has not seen have the smallest of a row."""
+    """Return scores of shape (n, 1) or (n, n_classes); unknown classes get the smallest score of a row."""
 
     def scores(Z: Array) -> Array:
         found = np.asarray(machine.decision_function(Z), np.float64)
@@ -299,7 +299,7 @@ def _as_column(machine: Any) -> Callable[[Array], Array]:
     machine_=schema.Object(SVR) | schema.Object(LinearSVR),
 )
 class ScaledSVR(RegressorMixin, _KernelModel):
-    """Support vector regression of a standardised target, with a chosen C: the one of least absolute error.
+    """Support vector regression of a standardised target, with the C of smallest absolute error.
 
     Attributes
     ----------

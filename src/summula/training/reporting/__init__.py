@@ -1,4 +1,4 @@
-"""The result of a training run as the content of a report.
+"""Content of the report of a training run.
 
 Reading order: `page` (the whole), `held_out` (figures of performance), `explained` (importances, partial dependence and
 contributions, as numbers), `model_figures` (the same as figures, coefficients, settings), `data_figures`.

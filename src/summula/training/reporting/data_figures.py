@@ -1,4 +1,4 @@
-"""The training data in figures: the target, the leading columns, correlations, missing values, and a table of all."""
+"""Figures of the training data: the target, distributions, correlations, missing values, and a table of all columns."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _DISTRIBUTIONS = 12  # columns
 _LEVELS, _COLOURS = 8, 6
 _CORRELATED = 16
 _MISSING_COLUMNS, _MISSING_BLOCKS = 30, 40
-_ROW_NAME = 21  # characters of the name of a row beside a matrix
+_ROW_NAME = 21  # maximum number of characters of a row label
 
 
 def data_figures(result: TrainingResult, leading: Sequence[str]) -> list[Item]:
-    """Figures of the training rows; `leading` are the columns to begin with."""
+    """Return figures of the training rows; the columns in `leading` come first."""
     names = [*leading, *(str(name) for name in result.model.feature_names_in_ if str(name) not in set(leading))]
     shown = names[: max(_CORRELATED, _DISTRIBUTIONS)]
     blocks = table_blocks(result._sample.X.select(shown))
@@ -42,14 +42,14 @@ def data_figures(result: TrainingResult, leading: Sequence[str]) -> list[Item]:
         Gallery(
             "Distribution of columns",
             [Figure(name, _distribution(columns[name], name, _groups(result, y))) for name in shown[:_DISTRIBUTIONS]],
-            f"{_said_rows(result)} The columns that the model depends on most come first."
+            f"{_which_rows(result)} The columns most important to the model come first."
             + (f" {_DISTRIBUTIONS} of {len(names):,} columns." if len(names) > _DISTRIBUTIONS else ""),
         )
     )
     return [*items, _table(result)]
 
 
-def _said_rows(result: TrainingResult) -> str:
+def _which_rows(result: TrainingResult) -> str:
     n = len(result._sample.y)
     return "Of the training rows." if n == result.n_training else f"Of the first {n:,} training rows."
 
@@ -63,11 +63,11 @@ def _target(result: TrainingResult, y: Array) -> Figure:
         labels, counts = np.unique([str(one) for one in y.tolist()], return_counts=True)
         order = np.argsort(-counts, kind="stable")[:20]
         drawing = bars([str(labels[k]) for k in order], counts[order].tolist(), f"rows by {target}")
-    return Figure(f"Target: {target}", drawing, _said_rows(result))
+    return Figure(f"Target: {target}", drawing, _which_rows(result))
 
 
 def _groups(result: TrainingResult, y: Array) -> tuple[list[str], Array] | None:
-    """The classes that distributions are coloured by, and the class of each row."""
+    """Return the classes that distributions are coloured by, and the class of each row."""
     if result._task.kind != "classes" or len(result.model.classes_) > _COLOURS:
         return None
     labels = [str(one) for one in np.asarray(result.model.classes_).tolist()]
@@ -100,7 +100,7 @@ def _distribution(column: Any, name: str, groups: tuple[list[str], Array] | None
 
 
 def _correlations(result: TrainingResult, columns: dict[str, Any], y: Array) -> list[Item]:
-    """Correlations of numeric columns, each pair over the rows that have both."""
+    """Return correlations of numeric columns, each pair over the rows without missing values."""
     numbers = {name: one for name, one in columns.items() if isinstance(one, np.ndarray) and one.dtype.kind != "M"}
     if result._task.kind == "numbers":
         numbers = {result._request.target: np.asarray(y, np.float64), **numbers}
@@ -129,7 +129,7 @@ def _pairwise(X: Array) -> Array:
 
 
 def _missing(result: TrainingResult) -> list[Item]:
-    """Map of missing values: blocks of rows in their order, by column."""
+    """Return a map of missing values: blocks of consecutive rows, by column."""
     sums = {name: one.missing / one.rows for name, one in result._sums.items() if one.missing}
     table = result._sample.X
     names = sorted((name for name in sums if name in table.column_names), key=lambda name: -sums[name])
@@ -148,7 +148,7 @@ def _missing(result: TrainingResult) -> list[Item]:
 
 
 def _with_share(name: str, share: float) -> str:
-    """A name and a share, as long as a row of a matrix may be called; long names are cut, not the share."""
+    """Return a row label with a name and a percentage; long names are truncated."""
     text = f" ({share:.1%})"
     return clipped(name, _ROW_NAME - len(text)) + text
 

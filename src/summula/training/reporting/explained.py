@@ -1,4 +1,4 @@
-"""Explanations of any model: importances, partial dependence, contributions.
+"""Model-agnostic explanations: importances, partial dependence, contributions.
 
 Let f be the output of the model (probabilities of classes, or the predicted number) and l its loss per row.
 
@@ -11,9 +11,9 @@ Let f be the output of the model (probabilities of classes, or the predicted num
 (1) averages d_i over several permutations. (3) samples Shapley values (Strumbelj and Kononenko, 2014): contributions
 add up to f(x) minus the mean of f over the background rows used, exactly.
 
-Rows are encoded once; columns are exchanged among encoded rows. Columns that a model does not use (coefficients of
-zero, features without a split) have importance 0 without being tried. Importances stop at a time limit; columns that
-the model weighs most come first.
+Rows are encoded once; columns are permuted among encoded rows. Columns that a model does not use (coefficients of
+zero, features without a split) have importance 0 without evaluation. Importances stop at a time limit; the columns
+most important to the model come first.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Array = NDArray[Any]
 _REPEATS = 3
 _GRID = 16
 _LEVELS = 12
-_CELLS = 4_000_000  # numbers in a block of rows that is made up to be predicted
+_CELLS = 4_000_000  # maximum number of values in a block of generated rows
 _OTHER = "other columns"
 
 
@@ -50,7 +50,7 @@ class EncodedModel:
     Attributes
     ----------
     places : dict of str to slice or ndarray
-        The encoded columns that each column becomes.
+        The encoded columns of each column.
     """
 
     def __init__(self, model: TableModel) -> None:
@@ -58,19 +58,19 @@ class EncodedModel:
         self.places: dict[str, Any] = model.encoder.places()
 
     def output(self, rows: Array) -> Array:
-        """Probabilities of all classes, or numbers as one column; shape (n, K) or (n, 1)."""
+        """Return probabilities of all classes, or numbers as one column; shape (n, K) or (n, 1)."""
         if hasattr(self.model, "predict_proba"):
             return np.asarray(self.model.model.predict_proba(rows), np.float64)
         return np.asarray(self.model._predicted(rows), np.float64)[:, np.newaxis]
 
     def relevance(self) -> dict[str, float]:
-        """Importance of each column to the model, on an arbitrary scale; 0 if it is not used."""
+        """Return the importance of each column to the model, on an arbitrary scale; 0 if it is not used."""
         fitted = self.model.model
         if hasattr(fitted, "coef_"):
             weights = np.abs(np.atleast_2d(np.asarray(fitted.coef_))).max(axis=0)
         elif hasattr(fitted, "feature_importances_"):
             weights = np.asarray(fitted.feature_importances_, np.float64)
-        else:  # a baseline uses no column; others, such as naive Bayes, use all
+        else:  # a baseline uses no columns; other models, such as naive Bayes, use all
             is_baseline = isinstance(fitted, DummyClassifier | DummyRegressor)
             weights = np.zeros(fitted.n_features_in_) if is_baseline else np.ones(fitted.n_features_in_)
         return {name: float(weights[place].sum()) for name, place in self.places.items()}
@@ -80,7 +80,7 @@ class EncodedModel:
 
 
 class Importance(NamedTuple):
-    """The importance of a column and its 95 % interval; see (1)."""
+    """Importance of a column and its 95 % interval; see (1)."""
 
     name: str
     value: float
@@ -91,14 +91,14 @@ class Importance(NamedTuple):
 def importances(
     model: EncodedModel, rows: Array, loss: Callable[[Array], Array], seconds: float, seed: int = 0
 ) -> list[Importance]:
-    """The importances of columns, the largest first; those not tried within the time are left out.
+    """Return the importances of columns, largest first; those not evaluated within the time limit are omitted.
 
     Parameters
     ----------
     model : EncodedModel
     rows : ndarray of shape (n_rows, n_encoded)
     loss : callable
-        From encoded rows to one loss per row.
+        Function of encoded rows that returns one loss per row.
     seconds : float
         Time limit.
     seed : int
@@ -133,13 +133,13 @@ def importances(
 
 
 class Dependence(NamedTuple):
-    """The mean output of a model by the value of a column; see (2).
+    """Mean output of a model as a function of a column; see (2).
 
     Attributes
     ----------
     name : str
     kind : str
-        That of the column: "number", "boolean", "category", "date".
+        Type of the column: "number", "boolean", "category", "date".
     values : list
         Numbers (days since 1970 for dates) or levels.
     output : ndarray of shape (n_values, n_outputs)
@@ -152,20 +152,20 @@ class Dependence(NamedTuple):
 
 
 def dependence(model: EncodedModel, rows: Array, name: str, column: Any) -> Dependence | None:
-    """Partial dependence on a column; `column` holds values of it, from which a grid is chosen.
+    """Compute the partial dependence on a column; the grid is chosen from the values in `column`.
 
     Parameters
     ----------
     model : EncodedModel
     rows : ndarray of shape (n_rows, n_encoded)
-        The rows to average over; of wide rows only a few are taken.
+        The rows to average over; for wide rows only a few are used.
     name : str
     column : pyarrow array
 
     Returns
     -------
     Dependence or None
-        None where there is nothing to vary.
+        None if the column is constant.
     """
     plan = next(one for one in model.model.encoder.columns_ if one.name == name)
     grid = _levels(column, plan) if plan.kind == "category" else _quantiles(column)
@@ -187,7 +187,7 @@ def _levels(column: Any, plan: Any) -> Any:
 
 
 def _quantiles(column: Any) -> Any:
-    """Values of a column at equal steps of their order, without the outermost 2 %."""
+    """Return equally spaced quantiles of a column, without the outermost 2 %."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -220,12 +220,12 @@ class Contribution(NamedTuple):
     Attributes
     ----------
     names : list of str
-        Columns, the largest contributions first; the last is all other columns, where there are any.
+        Columns, largest contributions first; the last one combines all other columns, if any.
     values : list of float
     base : float
         The mean output over the background rows.
     output : float
-        base plus all values.
+        `base` plus the sum of `values`.
     """
 
     names: list[str]
@@ -237,7 +237,7 @@ class Contribution(NamedTuple):
 def contributions(
     model: EncodedModel, row: Array, background: Array, columns: Sequence[str], out: int, seed: int = 0
 ) -> Contribution:
-    """Contributions of columns to one output of the model for one encoded row.
+    """Compute the contributions of columns to one output of the model for one encoded row.
 
     Parameters
     ----------
@@ -245,9 +245,9 @@ def contributions(
     row : ndarray of shape (n_encoded,)
     background : ndarray of shape (n_rows, n_encoded)
     columns : sequence of str
-        Columns that are shown by themselves; the others are taken together.
+        Columns that are shown individually; all others are combined.
     out : int
-        Which column of the output.
+        Index of the output.
     seed : int
     """
     masks = _players(model, columns, len(row))
@@ -268,7 +268,7 @@ def contributions(
 
 
 def _players(model: EncodedModel, columns: Sequence[str], width: int) -> list[NDArray[np.intp]]:
-    """The encoded columns of each shown column, and of all others together."""
+    """Return the encoded columns of each shown column, and of all others combined."""
     chosen = [np.arange(width)[model.places[name]] for name in columns]
     rest = np.setdiff1d(np.arange(width), np.concatenate(chosen)) if chosen else np.arange(width)
     return [*chosen, rest] if len(rest) else chosen

@@ -1,4 +1,4 @@
-"""Performance on the rows held out: curves, confusions and calibration of classes, residuals of numbers."""
+"""Performance on the held-out rows: curves, confusion matrix and calibration for classes, residuals for numbers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["of_classes", "of_numbers"]
 
 Array = NDArray[Any]
 
-_CURVES = 6  # classes that get a curve
+_CURVES = 6  # maximum number of classes with a curve
 _CURVE_POINTS = 200
-_MATRIX_CLASSES = 12  # most classes of a confusion matrix that is drawn
+_MATRIX_CLASSES = 12  # maximum number of classes of a confusion matrix
 _THRESHOLDS = 101
 _RESAMPLES, _RESAMPLED_ROWS = 200, 20_000
 
@@ -29,7 +29,7 @@ _RESAMPLES, _RESAMPLED_ROWS = 200, 20_000
 
 
 def of_classes(result: TrainingResult, predicted: Array, p: Array | None) -> list[Item]:
-    """ROC and precision-recall curves, calibration, the confusion matrix, and metrics by class."""
+    """Return ROC and precision-recall curves, calibration, the confusion matrix, and metrics by class."""
     labels, answers = np.asarray(result.model.classes_), result._holdout.y
     items: list[Item] = []
     if p is not None:
@@ -41,7 +41,7 @@ def of_classes(result: TrainingResult, predicted: Array, p: Array | None) -> lis
 
 
 def _curves(labels: Array, answers: Array, p: Array) -> list[Item]:
-    """ROC and precision-recall curves, of the second of two classes or of each against the others."""
+    """Return ROC and precision-recall curves, of the second of two classes or of each against the rest."""
     roc, pr, several = [], [], len(labels) > 2
     for k in range(min(len(labels), _CURVES)) if several else (1,):
         of_class = answers == labels[k]
@@ -54,7 +54,7 @@ def _curves(labels: Array, answers: Array, p: Array) -> list[Item]:
         pr.append(_thinned(f"{labels[k]}: AP {average_precision_of(of_class, p[:, k]):.3f}", recall, precision))
     if not roc:
         return []
-    each = " Each class against the others." if several else f" The positive class is {labels[1]}."
+    each = " Each class against the rest." if several else f" The positive class is {labels[1]}."
     single = "" if several else f" ({roc[0].name.partition(': ')[2]})"
     single_pr = "" if several else f" ({pr[0].name.partition(': ')[2]})"
     return [
@@ -82,7 +82,7 @@ def _thinned(name: str, x: Array, y: Array) -> Line:
 
 
 def _by_threshold(result: TrainingResult, positive: Array, p: Array) -> list[Item]:
-    """Precision, recall and F1 of the second class, by the probability from which on it is predicted."""
+    """Return precision, recall and F1 of the second class as functions of the threshold on its probability."""
     if not positive.any():
         return []
     thresholds = np.linspace(0.0, 1.0, _THRESHOLDS)
@@ -104,11 +104,11 @@ def _by_threshold(result: TrainingResult, positive: Array, p: Array) -> list[Ite
 
 
 def _calibration(labels: Array, answers: Array, p: Array) -> Figure:
-    """Predicted probabilities against observed frequencies, in groups of equal size."""
+    """Return predicted probabilities against observed frequencies, in groups of equal size."""
     if len(labels) == 2:
         score, true, name = p[:, 1], answers == labels[1], f"probability of {labels[1]}"
     else:
-        score, true, name = p.max(axis=1), labels[p.argmax(axis=1)] == answers, "probability of the likeliest class"
+        score, true, name = p.max(axis=1), labels[p.argmax(axis=1)] == answers, "probability of the most probable class"
     groups = np.array_split(np.argsort(score, kind="stable"), min(10, max(1, len(score) // 10)))
     x = np.array([score[group].mean() for group in groups])
     y = np.array([true[group].mean() for group in groups])
@@ -129,7 +129,9 @@ def _confusions(answers: Array, predicted: Array) -> list[Item]:
             shares, names, names, "confusion matrix",
             texts=[[f"{count:,}" for count in row] for row in counts.tolist()], titles=("true", "predicted"),
         )  # fmt: skip
-        items.append(Figure("Confusion matrix", drawing, "Numbers of rows; the shade is the share of the true class."))
+        items.append(
+            Figure("Confusion matrix", drawing, "Numbers of rows; the shade is the fraction of the true class.")
+        )
     else:
         rows = [[name, *counts[k].tolist()] for k, name in enumerate(names)]
         items.append(Table("Confusion matrix", ["true, by predicted", *names], rows))
@@ -148,7 +150,7 @@ def _confusions(answers: Array, predicted: Array) -> list[Item]:
 
 
 def of_numbers(result: TrainingResult, predicted: Array) -> list[Item]:
-    """R2, RMSE and MAE with intervals, and residuals."""
+    """Return R2, RMSE and MAE with intervals, and residuals."""
     target, y = result._request.target, np.asarray(result._holdout.y, np.float64)
     residuals = y - predicted
     rows = [[name, *_with_interval(score, y, predicted)] for name, score in _SCORES.items()]

@@ -1,4 +1,4 @@
-"""The chosen model in figures: what it depends on, coefficients of the best linear model, and its settings."""
+"""Figures of the selected model: its dependence on columns, coefficients of the best linear model, and its settings."""
 
 from __future__ import annotations
 
@@ -30,18 +30,21 @@ __all__ = ["Explanation", "coefficients", "settings"]
 
 Array = NDArray[Any]
 
-_ROWS = 2_000  # held-out rows that columns are shuffled among
-_SECONDS, _SHARE = 2.0, 0.1  # most time for importances, in seconds and as a share of the limit; again for the rest
+_ROWS = 2_000  # held-out rows for permutation importances
+_SECONDS, _SHARE = (
+    2.0,
+    0.1,
+)  # time limit of importances, in seconds and as a fraction of the limit of the run; the same for the rest
 _SHOWN = 30  # importances and coefficients
-_CURVES, _CLASSES = 6, 6  # columns of which partial dependence is drawn, and classes in it
-_PLAYERS = 10  # columns whose contributions are shown by themselves
+_CURVES, _CLASSES = 6, 6  # columns with partial dependence, and classes in it
+_PLAYERS = 10  # columns whose contributions are shown individually
 _EXPLAINED = 4  # rows
-_AVERAGED, _BACKGROUND = 250, 64  # rows that partial dependence and contributions are averaged over
-_LABEL = 21  # characters of a column and its value
+_AVERAGED, _BACKGROUND = 250, 64  # rows for averages in partial dependence and contributions
+_LABEL = 21  # maximum number of characters of a column and its value
 
 
 class Explanation:
-    """Importances, partial dependence and contributions of the chosen model, computed once for all figures."""
+    """Importances, partial dependence and contributions of the selected model, computed once for all figures."""
 
     def __init__(self, result: TrainingResult) -> None:
         self.result, self.model = result, EncodedModel(result.model)
@@ -57,7 +60,7 @@ class Explanation:
         self._end = time.monotonic() + seconds
 
     def _loss(self) -> tuple[Callable[[Array], Array], str]:
-        """The loss per row of the metric of the comparison; where that is no mean over rows, the log loss."""
+        """Return the loss per row of the metric of the comparison, or the log loss if it is not a mean over rows."""
         result, model, metric = self.result, self.model, METRICS[self.result.metric]
         if result._task.kind == "numbers":
             assert metric.loss is not None
@@ -78,15 +81,15 @@ class Explanation:
         return lambda rows: log_loss(codes, model.output(rows)), "log loss"
 
     def predictions(self) -> tuple[Array, Array | None]:
-        """Predictions for all held-out rows that are in memory, and their probabilities where there are any."""
+        """Return predictions for all held-out rows in memory, and their probabilities if available."""
         model, X = self.result.model, self.result._holdout.X
         proba = hasattr(model, "predict_proba")
-        if len(self.rows) == X.num_rows:  # encoded already
+        if len(self.rows) == X.num_rows:  # encoded before
             return np.asarray(model._predicted(self.rows)), self.model.output(self.rows) if proba else None
         return np.asarray(model.predict(X)), np.asarray(model.predict_proba(X)) if proba else None
 
     def figures(self) -> list[Item]:
-        """All figures of what the model depends on."""
+        """Return all figures of the dependence on columns."""
         if self.result._board.best.name == "baseline":
             return []
         return [self._importance_figure(), *self._dependence_gallery(), *self._contribution_gallery()]
@@ -106,7 +109,7 @@ class Explanation:
         )
         tried, there = len(self.importances), len(self.model.places)
         if tried < there:
-            note += f" Computed for {tried:,} of {there:,} columns, those that the model weighs most, to limit time."
+            note += f" Computed for {tried:,} of {there:,} columns, the most important to the model, to limit time."
         return Figure("Permutation importance", drawing, note)
 
     # ------------------------------------------------------------------------------------------------------ dependence
@@ -169,7 +172,7 @@ class Explanation:
         return [Gallery("Contributions to single predictions", figures, note)]
 
     def _chosen_rows(self) -> list[tuple[int, str, int]]:
-        """A few telling rows: extreme and middle predictions and the largest error; with the output to explain."""
+        """Return representative rows (extreme and median predictions, the largest error), and the output to explain."""
         result, output = self.result, self.model.output(self.rows)
         if output.shape[1] == 1:
             order, wrong = np.argsort(output[:, 0], kind="stable"), int(np.abs(output[:, 0] - self.y).argmax())
@@ -213,7 +216,7 @@ def _value_text(value: Any) -> str:
 
 
 def coefficients(result: TrainingResult) -> list[Item]:
-    """The coefficients of the best linear candidate, and standard errors of an unpenalised fit."""
+    """Return the coefficients of the best linear candidate, and standard errors of an unpenalised fit."""
     linear = result._linear
     if linear is None:
         return []
@@ -242,7 +245,7 @@ def coefficients(result: TrainingResult) -> list[Item]:
     for k in (0, *(int(j) + 1 for j in order)):
         own = [float(single[k])] if linear.is_penalised else []
         rows.append([terms[k], *own, *(float(column[k]) for column in errors)])
-    note = f"{units} Standard errors are classical, and take the model as chosen beforehand."
+    note = f"{units} Standard errors are classical, and assume that the model was specified in advance."
     if linear.is_penalised:
         note += " They, the intervals and p are of the unpenalised fit to the same rows."
     return [Table(title, [*heads, "std error", "2.5 %", "97.5 %", "p"], rows, note)]
@@ -256,14 +259,14 @@ def _meaning(result: TrainingResult, fitted: Any) -> str:
 
 
 def _standard_errors(fitted: Any, width: int) -> tuple[Array, ...] | None:
-    """Estimates, standard errors, bounds and p-values of an unpenalised fit, the intercept first."""
+    """Return estimates, standard errors, bounds and p-values of an unpenalised fit, with the intercept first."""
     if fitted is None:
         return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             summary = fitted.summary()
-    except ValueError:  # more columns than rows, say
+    except ValueError:  # such as more columns than rows
         return None
     if len(summary.terms) != width + 1:
         return None
@@ -275,7 +278,7 @@ def _standard_errors(fitted: Any, width: int) -> tuple[Array, ...] | None:
 
 
 def settings(result: TrainingResult) -> list[Item]:
-    """Hyperparameters of the chosen model, or of the models that an ensemble averages."""
+    """Return the hyperparameters of the selected model, or of the members of an ensemble."""
     best, fitted = result._board.best, result.model.model
     own: list[list[Any]] = []
     if result.model.threshold is not None:
@@ -283,13 +286,13 @@ def settings(result: TrainingResult) -> list[Item]:
     if not best.members:
         return [_settings_table(best.name, fitted, own)]
     weights = [[f"weight of {one.name}", f"{weight:.4g}"] for one, weight in best.members]
-    note = "Weights were found by the predictions for rows left out in cross-validation."
+    note = "Weights were fitted to out-of-fold predictions."
     parts = [_settings_table(one.name, m, []) for (one, _), m in zip(best.members, fitted.models, strict=True)]
     return [Table(f"Settings of {best.name}", ["setting", "value"], [*weights, *own], note), *parts]
 
 
 def _settings_table(name: str, fitted: Any, more: list[list[Any]]) -> Table:
-    """The parameters of a model, and what its fit chose among."""
+    """Return the parameters of a model, and those chosen by its fit."""
     given = {key: value for key, value in fitted.get_params().items() if str(value) != "deprecated"}
     rows: list[list[Any]] = [[key, _setting_text(value)] for key, value in sorted(given.items())]
     for key in ("alpha_", "C_", "l1_ratio_", "n_iter_"):

@@ -18,7 +18,7 @@ __all__ = ["content_of"]
 
 
 def content_of(result: TrainingResult) -> Content:
-    """The content of the report of a training run."""
+    """Return the content of the report of a training run."""
     explanation = Explanation(result)
     predicted, p = explanation.predictions()
     held_out = of_classes(result, predicted, p) if result._task.kind == "classes" else of_numbers(result, predicted)
@@ -100,7 +100,7 @@ def _leaderboard(result: TrainingResult) -> list[Item]:
         items.append(Figure(f"Held-out {title}", drawing, "With 95 % bootstrap intervals; not used to choose."))
     stopped = " Stopped by Ctrl-C before the end." if result._board.interrupted else ""
     files = " Rows were read from files, their folds drawn by hashes of row numbers." if result._streamed else ""
-    note = "Compared on training rows only; cross-validation scores select a model, and are no guarantee."
+    note = "Compared on training rows only; cross-validation scores select a model, and are not a guarantee."
     note += files + stopped
     return [*items, Table("", list(rows[0]), [list(row.values()) for row in rows], note)]
 

@@ -1,8 +1,8 @@
-"""The layout of every dense block that is multiplied: C order, starting at a multiple of 64 bytes.
+"""The layout of dense blocks in products: C order, starting at a multiple of 64 bytes.
 
 The summation order of BLAS may follow the memory layout of its operands: kernels for small matrices do not pack them,
-and some peel off unaligned values. What is handed to BLAS is therefore the same for every source of equal rows, in
-shape, strides, dtype and alignment: rows are copied into blocks made by `empty_block`, and the other factor of a
+and some peel off unaligned values. Operands of BLAS are therefore the same for every source of equal rows, in
+shape, strides, dtype and alignment: rows are copied into blocks created by `empty_block`, and the other factor of a
 product is aligned by `product`.
 """
 
@@ -35,12 +35,12 @@ __all__ = [
 Array = NDArray[Any]
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
-_KEPT_BYTES = 2**23  # up to which a thread keeps a scratch block: what chunks of all but very wide data take
+_KEPT_BYTES = 2**23  # maximum size of a scratch block kept by a thread: enough for chunks of all but very wide data
 _KERNELS = "summula.core.data.layout.column_kernels"
 _MANY = 2**24  # values
-_COPIED = 2**9  # values that are copied without looking, which takes as long
+_COPIED = 2**9  # below which values are always copied, since checking takes as long
 _NARROW = 128  # columns
-_FEW = 2**13  # values below which a call of the kernel costs more than it saves
+_FEW = 2**13  # below which a call of the kernel costs more than it saves
 
 
 def empty_block(rows: int, width: int, dtype: Any = np.float64) -> Array:
@@ -51,13 +51,13 @@ def empty_block(rows: int, width: int, dtype: Any = np.float64) -> Array:
 
 
 def is_canonical(array: Array, dtype: Any = None) -> bool:
-    """Whether an array lies in memory as `empty_block` lays it out."""
+    """Return whether an array has the layout of `empty_block`."""
     right_dtype = array.dtype.isnative and (dtype is None or array.dtype == dtype)
     return bool(right_dtype and array.flags.c_contiguous and array.ctypes.data % ALIGNMENT == 0)
 
 
 def aligned(array: Array, dtype: Any = None) -> Array:
-    """Return the same numbers as an array in C order that is aligned; the array itself where it is one."""
+    """Return an aligned array in C order with the same values; the array itself if possible."""
     if is_canonical(array, dtype):
         return array
     width = math.prod(array.shape[1:])
@@ -67,7 +67,7 @@ def aligned(array: Array, dtype: Any = None) -> Array:
 
 
 class _Scratch(threading.local):
-    """Blocks of each thread that are written again and again: memory that is in its cache already."""
+    """Blocks that each thread reuses, so that they stay in its cache."""
 
     def __init__(self) -> None:
         self._memory: dict[str, Array] = {}
@@ -87,12 +87,12 @@ _scratch = _Scratch()
 
 
 def scratch_block(use: str, rows: int, width: int, dtype: Any = np.float64) -> Array:
-    """Return an uninitialised block like `empty_block`, valid until this thread asks for the same use again."""
+    """Return an uninitialised block like `empty_block`, valid until the next call of this thread for the same use."""
     return _scratch.block(use, rows, width, dtype)
 
 
 def _factor(B: Array, use: str = "factor") -> Array:
-    """The same numbers aligned, for the time of one product."""
+    """Return an aligned copy for one product."""
     if B.size > _COPIED and is_canonical(B):
         return B
     dtype = B.dtype if B.dtype.isnative else B.dtype.newbyteorder("=")
@@ -113,12 +113,12 @@ def inner(a: Array, b: Array) -> float:
 
 
 def is_plain(values: Array) -> bool:
-    """Whether values are contiguous and lie as NumPy allocates them: aligned to 16 bytes."""
+    """Return whether values are contiguous and aligned to 16 bytes, as allocated by NumPy."""
     return bool(values.flags.c_contiguous and values.dtype.isnative and values.ctypes.data % 16 == 0)
 
 
 def write_columns(columns: Any, shift: Array, out: Array) -> None:
-    """Write columns, less `shift`, side by side into a block.
+    """Write columns minus `shift` into a block.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def write_columns(columns: Any, shift: Array, out: Array) -> None:
     shift : ndarray of shape (d,)
     out : ndarray of shape (n, d)
     """
-    # The same bits either way, so a kernel is used only where it has been loaded (see `load_kernel`).
+    # Both methods are bit-identical, so the kernel is used only if it has been loaded (see `load_kernel`).
     compiled = out.size >= _FEW and _KERNELS in sys.modules
     same = out.dtype == np.float64 or (out.dtype == np.float32 and shift.dtype == np.float32)
     addresses, step = column_addresses(columns, out.dtype) if compiled and same else (None, 0)
@@ -146,18 +146,18 @@ def write_columns(columns: Any, shift: Array, out: Array) -> None:
 
 
 def _are_narrow_rows(columns: Any, out: Array) -> bool:
-    """Whether these are rows of a few doubles in C order, for each of which NumPy would start a separate loop."""
+    """Return whether these are rows of a few doubles in C order, each of which NumPy would copy in a separate loop."""
     return bool(
         isinstance(columns, np.ndarray)
         and columns.shape[1] <= _NARROW
         and columns.dtype == out.dtype == np.float64
         and columns.dtype.isnative
-        and columns.flags.carray  # in C order, aligned and writeable, which the kernel is compiled for
+        and columns.flags.carray  # in C order, aligned and writeable, as the kernel requires
     )
 
 
 def load_kernel(values: int) -> None:
-    """Load the kernel that copies columns, if the number of values is worth the time that takes (Numba: 0.4 s)."""
+    """Load the kernel that copies columns, if there are enough values to justify importing Numba (0.4 s)."""
     if _KERNELS not in sys.modules and ("numba" in sys.modules or values >= _MANY):
         importlib.import_module(_KERNELS)
 

@@ -1,4 +1,4 @@
-"""Columns that are kept apart, as the batches of a file give them, copied or multiplied outside the GIL."""
+"""Kernels that copy or multiply separate columns, such as those of batches of a file, without the GIL."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["column_addresses", "copy_columns", "copy_rows", "sum_columns", "warm
 # The words of an ArrowArray, in Arrow's C data interface.
 _NULLS, _OFFSET, _BUFFERS, _CHILDREN = 1, 2, 5, 6
 
-_TILE_VALUES = 2**15  # of a tile whose rows stay in the second-level cache until all of their columns are written
-_ROWS = 2_048  # whose four sums stay in the second-level cache; fewer would be too short a stretch of each column
+_TILE_VALUES = 2**15  # values per tile, whose rows stay in the second-level cache until all columns are written
+_ROWS = 2_048  # rows whose four sums stay in the second-level cache; fewer make the blocks of each column too short
 
 
 @kernel
@@ -31,14 +31,14 @@ def column_addresses(array: int, places: Any, out: Any) -> bool:
         column = load_word(columns, places[j])
         if load_word(column, _NULLS) != 0:
             return False
-        values = load_word(load_word(column, _BUFFERS), 1)  # after the bitmap of gaps
+        values = load_word(load_word(column, _BUFFERS), 1)  # after the validity bitmap
         out[j] = values + np.uint64(8) * (load_word(column, _OFFSET) + first)
     return True
 
 
 @internal_kernel
 def _copy(address: int, step: int, shift: float, out: int, row_bytes: int, first: int, last: int) -> None:
-    """Copy rows `first` to `last` of one column, less its shift."""
+    """Copy rows `first` to `last` of one column minus its shift."""
     source, target = address + np.uint64(step * first), out + np.uint64(row_bytes * first)
     for _ in range(first, last):
         copy_shifted(source, shift, target)
@@ -50,13 +50,13 @@ def _copy(address: int, step: int, shift: float, out: int, row_bytes: int, first
 def _copy_tile(addresses: Any, shift: Any, out: int, row_bytes: int, first: int, last: int) -> None:
     """Copy contiguous values of rows `first` to `last`, a multiple of 8 rows, into rows of contiguous values.
 
-    Eight columns at a time are read from top to bottom: as many streams as processors fetch ahead of the reader.
+    Eight columns are read at a time, which is the number of streams that processors prefetch.
     """
     d, size = len(addresses), shift.itemsize
     starts, shifts = np.uint64(addresses.ctypes.data), np.uint64(shift.ctypes.data)
     for j in range(0, d - 7, 8):
         which, by, target = starts + np.uint64(8 * j), shifts + np.uint64(size * j), out + np.uint64(size * j)
-        # Processors fetch ahead within a column; the next columns, or the next tile of the first, they cannot foresee.
+        # Processors prefetch within a column, but not the next columns, or the next tile of the first ones.
         later, down = (which + np.uint64(64), 0) if j + 16 <= d else (starts, last - first)
         for i in range(first, last, 8):
             row, there = np.uint64(size * i), np.uint64(size * (i + down))
@@ -126,7 +126,7 @@ def sum_columns(addresses: Any, v: Any, n: int, out: Any) -> None:
 
 @kernel
 def copy_rows(rows: Any, shift: Any, out: int, row_bytes: int) -> None:
-    """Copy rows of doubles in C order, less `shift`, into a block at `out` with `row_bytes` between its rows."""
+    """Copy rows of doubles in C order minus `shift` into a block at `out` with `row_bytes` between its rows."""
     for i in range(rows.shape[0]):
         target = out + np.uint64(row_bytes * i)
         for j in range(rows.shape[1]):
@@ -134,7 +134,7 @@ def copy_rows(rows: Any, shift: Any, out: int, row_bytes: int) -> None:
 
 
 def warmup() -> None:
-    """Compile for the usual types."""
+    """Compile for the common argument types."""
     column = np.zeros(1)
     addresses = np.array([column.ctypes.data], np.uint64)
     for dtype in row_dtypes():

@@ -1,6 +1,6 @@
-"""X'r and X v for rows where they lie in memory, in C or Fortran order: no copy, and the same bits in both orders.
+"""Products X'r and X v of rows in memory, in C or Fortran order, without a copy and with bit-identical results.
 
-BLAS adds the terms of a product in an order that follows the layout of X. Here every sum of n terms is taken as four,
+BLAS adds the terms of a product in an order that depends on the layout of X. Here every sum is split into four,
 
     s_l = sum of a_i b_i over i = l, l + 4, l + 8, ...,      a'b = (s_0 + s_1) + (s_2 + s_3)                        (1)
 
@@ -36,18 +36,18 @@ __all__ = [
 Array = NDArray[Any]
 
 _BLOCK_ELEMENTS = 2**18
-_SHARED_ELEMENTS = 2**21  # from which the work is worth handing to several threads
-_MULTIPLIED_COLUMNS = 256  # of a product of matrices that one task computes
-_FEW_ROWS = 2**11  # of the sums in NumPy: their blocks stay in the cache
+_SHARED_ELEMENTS = 2**21  # from which several threads are used
+_MULTIPLIED_COLUMNS = 256  # operations of a matrix product per task
+_FEW_ROWS = 2**11  # rows of a block summed with NumPy, which fits into the cache
 
 
 def is_contiguous(X: Array) -> bool:
-    """Whether X is contiguous in C or Fortran order."""
+    """Return whether X is contiguous in C or Fortran order."""
     return bool(X.flags.c_contiguous or X.flags.f_contiguous)
 
 
 def in_one_order(X: Array) -> Array:
-    """Return X itself where it is contiguous in C or Fortran order, else a copy in C order."""
+    """Return X itself if it is contiguous in C or Fortran order, else a copy in C order."""
     return X if is_contiguous(X) else np.ascontiguousarray(X)
 
 
@@ -70,7 +70,7 @@ def column_products(addresses: NDArray[np.uint64], v: Array, n: int) -> NDArray[
 
 
 def _row_products(X: Array, v: Array) -> NDArray[np.float64]:
-    """The same bits without the compiler, which takes longer to load than this takes."""
+    """Compute the same bits without a kernel, for little work."""
     out = np.empty(len(X))
     for a in range(0, len(X), _FEW_ROWS):
         some = X[a : a + _FEW_ROWS]
@@ -91,8 +91,8 @@ def _sum(X: Array, r: Array, begin: int, end: int, out: Array, squared: bool = F
         sum_along(X.T, r, begin, end, squared, out)
 
 
-def _share(task: Callable[[int, int], None], length: int, values: int, multiple: int = 1) -> None:
-    """Run a task on ranges that make up `length`, as many as the engine has threads; on one range for few values."""
+def _in_ranges(task: Callable[[int, int], None], length: int, values: int, multiple: int = 1) -> None:
+    """Run a task on ranges that partition `length`, one per thread of the engine; on one range for few values."""
     engine = local_engine()
     count = thread_count(getattr(engine, "n_jobs", None)) if values >= _SHARED_ELEMENTS else 1
     inner = np.linspace(0, length, count + 1)[1:-1].astype(int) // multiple * multiple
@@ -104,7 +104,7 @@ def _share(task: Callable[[int, int], None], length: int, values: int, multiple:
 def _sum_columns(X: Array, r: Array, squared: bool = False) -> NDArray[np.float64]:
     """Compute X'r, or the sums of x_ij^2 r_i, on the threads of the engine."""
     out, r = np.empty(X.shape[1]), np.ascontiguousarray(r, np.float64)
-    _share(lambda begin, end: _sum(X, r, begin, end, out, squared), X.shape[1], X.size)
+    _in_ranges(lambda begin, end: _sum(X, r, begin, end, out, squared), X.shape[1], X.size)
     return out
 
 
@@ -139,13 +139,13 @@ def column_squares(X: Array, w: Array) -> NDArray[np.float64]:
 
 
 def gathered_columns(X: Array, columns: NDArray[np.intp], shift: Array, out: Array) -> None:
-    """Write some columns of X, less `shift`, into `out`, of shape (columns, n) in C order, on the engine's threads."""
+    """Write some columns of X minus `shift` into `out`, of shape (columns, n) in C order, on the engine's threads."""
     if X.flags.c_contiguous and "numba" in sys.modules:
         from summula.core.data.layout.fixed_order_kernels import gather_columns
 
         # (Each value is a cache line of X.)
         values = 8 * len(X) * len(columns)
-        _share(lambda a, b: gather_columns(X, columns, shift, a, b, out), len(X), values, multiple=8)
+        _in_ranges(lambda a, b: gather_columns(X, columns, shift, a, b, out), len(X), values, multiple=8)
     else:
         np.subtract(X[:, columns], shift, out=out.T)
 

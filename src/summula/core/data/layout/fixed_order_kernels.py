@@ -1,4 +1,4 @@
-"""The compiled loops of `fixed_order.py`: equation (1), for X in C order and for its transpose, and copies of columns.
+"""Kernels of `fixed_order.py`: equation (1), for X in C order and for its transpose, and copies of columns.
 
 With `squared` they sum x_ij^2 r_i instead of x_ij r_i.
 """
@@ -14,7 +14,7 @@ from summula.core.compilation.vector_intrinsics import four_products, four_squar
 
 __all__ = ["gather_columns", "sum_across", "sum_along", "warmup"]
 
-_COLUMNS = 4_096  # whose four sums stay in the second-level cache
+_COLUMNS = 4_096  # columns whose four sums fit into the second-level cache
 
 
 @kernel
@@ -28,7 +28,7 @@ def sum_across(X: Any, r: Any, begin: int, end: int, squared: bool, out: Any) ->
         sums[:, :m] = 0.0
         s0, s1, s2, s3 = sums[0, :m], sums[1, :m], sums[2, :m], sums[3, :m]
         i = 0
-        while i + 8 <= n:  # of eight rows, so that each sum is loaded and stored once for two of them
+        while i + 8 <= n:  # eight rows at a time, so that each sum is loaded and stored once for two of them
             x0, x1, x2, x3 = X[i, first:last], X[i + 1, first:last], X[i + 2, first:last], X[i + 3, first:last]
             x4, x5, x6, x7 = X[i + 4, first:last], X[i + 5, first:last], X[i + 6, first:last], X[i + 7, first:last]
             r0, r1, r2, r3, r4, r5, r6, r7 = r[i], r[i + 1], r[i + 2], r[i + 3], r[i + 4], r[i + 5], r[i + 6], r[i + 7]
@@ -78,9 +78,9 @@ def sum_along(Z: Any, r: Any, begin: int, end: int, squared: bool, out: Any) -> 
 
 @kernel
 def gather_columns(X: Any, columns: Any, shift: Any, begin: int, end: int, out: Any) -> None:
-    """Write rows `begin` to `end` of some columns of X, less `shift`, into `out`, of shape (columns, n) in C order.
+    """Write rows `begin` to `end` of some columns of X minus `shift` into `out`, of shape (columns, n) in C order.
 
-    Eight rows at a time, which are neighbours in `out`.
+    Eight rows at a time, which are adjacent in `out`.
     """
     for first in range(begin, end, 8):
         last = min(first + 8, end)
@@ -91,7 +91,7 @@ def gather_columns(X: Any, columns: Any, shift: Any, begin: int, end: int, out: 
 
 
 def warmup() -> None:
-    """Compile for the usual types."""
+    """Compile for the common argument types."""
     for dtype in row_dtypes():
         gather_columns(np.zeros((1, 1), dtype), np.zeros(1, np.intp), np.zeros(1), 0, 1, np.zeros((1, 1)))
         sum_across(np.zeros((1, 1), dtype), np.zeros(1), 0, 1, False, np.zeros(1))

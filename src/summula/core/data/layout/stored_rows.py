@@ -20,7 +20,7 @@ Array = NDArray[Any]
 class SparseRows:
     """Some rows of a CSR matrix, sharing its memory: `indptr` points into all of `indices` and `data`.
 
-    Kernels take these three arrays as they are; `csr()` copies the rows into a SciPy matrix.
+    Kernels use these three arrays directly; `csr()` copies the rows into a SciPy matrix.
     """
 
     matrix: Any
@@ -29,7 +29,7 @@ class SparseRows:
 
     @property
     def indptr(self) -> Array:
-        """Offsets of each row: begin and end."""
+        """Start and end offsets of each row."""
         ends: Array = self.matrix.indptr[self.start : self.stop + 1]
         return ends
 
@@ -51,12 +51,12 @@ class SparseRows:
         return self.stop - self.start, int(self.matrix.shape[1])
 
     def csr(self) -> Any:
-        """These rows as a SciPy matrix."""
+        """Return these rows as a SciPy matrix."""
         whole = self.start == 0 and self.stop == self.matrix.shape[0]
         return self.matrix if whole else self.matrix[self.start : self.stop]
 
     def about(self, origin: Array) -> SparseRows:
-        """These rows less an origin, which is 0 but for columns that have (almost) no zeros."""
+        """Return these rows minus an origin, which is 0 except for columns with (almost) no zeros."""
         far = np.flatnonzero(origin)
         if not len(far):
             return self
@@ -68,7 +68,7 @@ class SparseRows:
 
 @dataclass(frozen=True)
 class ColumnPieces:
-    """Columns in several pieces, one below the other, as batches of a file give them."""
+    """Columns in several vertically stacked pieces, such as batches of a file."""
 
     pieces: tuple[tuple[Array, ...], ...]
 
@@ -76,7 +76,7 @@ class ColumnPieces:
         return len(self.pieces[0])
 
     def write(self, out: Array, shift: Array) -> None:
-        """Copy, less `shift`, piece by piece."""
+        """Copy the columns minus `shift`, piece by piece."""
         row = 0
         for columns in self.pieces:
             end = row + len(columns[0])
@@ -86,9 +86,9 @@ class ColumnPieces:
 
 @dataclass(frozen=True)
 class BatchRows:
-    """The rows from `begin` up to `end` of columns of doubles that start at these addresses: of one batch of a file.
+    """The rows from `begin` up to `end` of a batch of a file, whose columns of doubles start at these addresses.
 
-    `columns` are those of the batch; they begin with these and may go on with others.
+    `columns` are those of the batch, of which these are the first.
     """
 
     columns: Sequence[Array]
@@ -105,7 +105,7 @@ class BatchRows:
         return self.addresses + np.uint64(8 * self.begin)
 
     def write(self, out: Array, shift: Array) -> None:
-        """Copy, less `shift`: all columns in one call, outside the GIL."""
+        """Copy all columns minus `shift` in one call, without the GIL."""
         if out.dtype != np.float64:
             columns = self.columns[: len(self)]
             write_columns(tuple(column[self.begin : self.end] for column in columns), shift, out)
@@ -115,7 +115,7 @@ class BatchRows:
 
 @dataclass(frozen=True)
 class FactorRows:
-    """Numeric columns, then for each factor the indicators of all its levels but the first, as codes.
+    """Numeric columns, then for each factor the indicators of all its levels except the first, as codes.
 
     `codes` has shape (n, factors); a factor of size m has the codes 0 (all zeros) to m.
     """
@@ -126,12 +126,12 @@ class FactorRows:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns, indicators counted."""
+        """Rows and columns, including indicators."""
         return len(self.dense), self.dense.shape[1] + sum(self.sizes)
 
     @property
     def starts(self) -> Array:
-        """The column before the first indicator of each factor: that of code k is starts + k."""
+        """Column before the first indicator of each factor; the column of code k is starts + k."""
         before = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
         return np.asarray(self.dense.shape[1] - 1 + before)
 
@@ -139,7 +139,7 @@ class FactorRows:
         return FactorRows(self.dense[index], self.codes[index], self.sizes)
 
     def write(self, out: Array) -> None:
-        """Write the columns out."""
+        """Write the columns, including indicators."""
         d = self.dense.shape[1]
         out[:, :d] = self.dense
         out[:, d:] = 0.0

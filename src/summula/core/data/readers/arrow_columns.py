@@ -1,8 +1,8 @@
 """Columns of Arrow batches: NumPy arrays created on request, or the addresses where doubles start.
 
-A batch of a hundred columns is read some thousand times in a fit. To make an array of each column costs Python more
-than copying their numbers costs the kernel that does it, so columns of plain doubles are found by their addresses:
-Arrow's C data interface gives those of a whole batch at once.
+A fit may read a thousand batches of a hundred columns. Creating an array for each column takes Python longer than
+copying the values takes a kernel, so columns of plain doubles are accessed by their addresses, which Arrow's C data
+interface provides for a whole batch at once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ArrowColumns(Sequence[Array]):
     batch : pyarrow.RecordBatch
     layout : Layout
     convert : callable
-        Makes an array of NumPy from a column of Arrow and its name.
+        Converts an Arrow column, given with its name, to a NumPy array.
     """
 
     def __init__(self, batch: Any, layout: Layout, convert: Callable[[Any, str], Array]) -> None:
@@ -85,7 +85,7 @@ def _pointer() -> Any:
 def arrow_columns(
     batches: Iterable[Any], names: Sequence[str], convert: Callable[[Any, str], Array]
 ) -> Iterator[ArrowColumns]:
-    """The columns of these names, in this order, of batches with one schema."""
+    """Return a function that selects the columns with these names from batches with one schema."""
     layout: Layout | None = None
     for batch in batches:
         layout = layout or _layout(batch.schema, names)

@@ -1,4 +1,4 @@
-"""Files that know their columns and rows: Parquet, Arrow IPC and .npy."""
+"""Binary files, which store their schema and number of rows: Parquet, Arrow IPC and .npy."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["IpcTable", "NpyTable", "ParquetTable"]
 
 Array = NDArray[Any]
 
-_WIDTHS = {"float64": 8, "float32": 4}  # bytes of a number
-_PLAIN = 0.9  # columns that take less of their width than this are encoded
+_WIDTHS = {"float64": 8, "float32": 4}  # bytes per value
+_PLAIN = 0.9  # columns smaller than this fraction of their decoded size are encoded
 
 
 def _cut(batches: Iterator[Any], skip: int, rows: int) -> Iterator[Any]:
-    """Record batches without the first `skip` rows, `rows` in all."""
+    """Yield record batches without the first `skip` rows, `rows` in total."""
     for batch in batches:
         if skip >= batch.num_rows:
             skip -= batch.num_rows
@@ -35,7 +35,7 @@ def _cut(batches: Iterator[Any], skip: int, rows: int) -> Iterator[Any]:
 
 
 class ParquetTable(Table):
-    """Parquet, a row group at a time."""
+    """A Parquet file, read one row group at a time."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -50,7 +50,7 @@ class ParquetTable(Table):
         from pyarrow import parquet
 
         coded = [name for name, kind in self.kinds.items() if kind == "text"] if self.texts_in_arrow else None
-        # Small buffered reads, one buffer a column: the defaults hold whole row groups, several times over.
+        # Small buffered reads, one buffer per column: with the defaults whole row groups are in memory several times.
         return parquet.ParquetFile(
             self.path, metadata=metadata, pre_buffer=False, buffer_size=1 << 16, read_dictionary=coded
         )
@@ -59,7 +59,7 @@ class ParquetTable(Table):
         return {**self.__dict__, "metadata": None}
 
     def plain(self, columns: Sequence[str]) -> bool:
-        """Whether the first row group is neither compressed nor, to speak of, encoded."""
+        """Return whether the first row group is uncompressed and almost unencoded."""
         if not self.n_rows or any(self.kinds[name] not in _WIDTHS for name in columns):
             return False
         with self._open(self.metadata) as file:
@@ -74,7 +74,7 @@ class ParquetTable(Table):
         first = bisect_right(self.starts, start) - 1
         last = bisect_right(self.starts, stop - 1) - 1
         with self._open(self.metadata) as file:
-            # The threads of a fit each read different row groups; a single one is decoded by columns.
+            # Threads of a fit read different row groups; a single row group is decoded by columns in parallel.
             alone, groups = len(self.starts) == 2, range(first, last + 1)
             rows = self.batch_rows or BATCH_ROWS
             batches = file.iter_batches(rows, row_groups=groups, columns=list(columns), use_threads=alone)
@@ -104,7 +104,7 @@ class IpcTable(Table):
 
 
 class NpyTable(Table):
-    """A 1-D or 2-D array in a .npy file, memory-mapped; its columns are called x0, x1, ..."""
+    """A 1-D or 2-D array in a .npy file, memory-mapped; its columns are named x0, x1, ..."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -113,11 +113,11 @@ class NpyTable(Table):
         if array.dtype.kind not in "fiub":
             kind = "text" if array.dtype.kind in "USO" else str(array.dtype)
         self.kinds = {f"x{j}": kind for j in range(array.shape[1])}
-        # Any row is as near as any other; these are places to begin for threads.
+        # Access is random; these are starting points for threads.
         self.starts = [*range(0, len(array), BATCH_ROWS * 32), len(array)] if len(array) else [0]
 
     def plain(self, columns: Sequence[str]) -> bool:
-        """They always are."""
+        """Return True: the values are stored as in memory."""
         return all(self.kinds[name] in _WIDTHS for name in columns)
 
     def _array(self) -> Array:

@@ -1,4 +1,4 @@
-"""Plain text tables, read block by block from any line on: a header line, then one row per line."""
+"""Plain text tables with a header line and one row per line, read block by block, starting at any line."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ __all__ = ["CsvTable"]
 
 Array = NDArray[Any]
 
-_BLOCK_LINES, _BLOCK_BYTES = 65_536, 1 << 23  # most lines of text parsed at once, and bytes, about
+_BLOCK_LINES, _BLOCK_BYTES = 65_536, 1 << 23  # approximate maximum number of lines, and of bytes, parsed at once
 _COUNTED_BYTES = 1 << 22
 _NEWLINE = 10
 
 
 class CsvTable(Table):
-    """Text in UTF-8 with one row per line (no line breaks inside quotes), read where it is.
+    """Text in UTF-8 with one row per line (no line breaks inside quotes), read in place.
 
-    A first look counts the lines, quickly and without parsing, and notes where blocks of them begin, so that
-    threads can start in the middle.
+    Opening it counts the lines without parsing, and records the offsets of blocks of lines, so that
+    threads can start anywhere.
     """
 
     text_numbers = True
@@ -43,14 +43,14 @@ class CsvTable(Table):
         self._index()
 
     def _sniff(self, file: TextFile) -> ColumnTypes:
-        """Column names, and types from the first megabyte: anything that looks like a number is read as float64."""
+        """Detect column names, and types from the first megabyte; numbers are read as float64."""
         import pyarrow as pa
 
         head, mark = file.head, self.stamp[0] - len(file.head) if file.whole else len(BOM_UTF8) * _has_mark(self.path)
         if not file.whole:
             head = head[: head.rfind(b"\n") + 1] or head
         self._body = mark + (head.find(b"\n") + 1 or len(head)) * self.dialect.header
-        # A power of two, so that the lines of the row grid are places to begin.
+        # A power of two, so that blocks start on the row grid.
         lines = min(_BLOCK_LINES, max(1, _BLOCK_BYTES * head.count(b"\n") // len(head)))
         self._lines = 1 << (lines.bit_length() - 1)
         try:
@@ -59,7 +59,7 @@ class CsvTable(Table):
             raise self._located(error, -1) from None
 
     def _index(self) -> None:
-        """Count line ends block by block, on all threads, and note the place of every `_lines`-th line."""
+        """Count line ends block by block, on all threads, and record the offset of every `_lines`-th line."""
         from summula.core.engine.engine import ThreadEngine
 
         size, begins = self.stamp[0], range(self._body, self.stamp[0], _COUNTED_BYTES)
@@ -77,7 +77,7 @@ class CsvTable(Table):
         self.starts = [*range(0, rows, self._lines), rows] if rows else [0]
 
     def _bytes(self, begin: int, count: int) -> Array:
-        # Mapped piece by piece: a map of the whole would count as memory of this process once it is read.
+        # Mapped piecewise: pages of a single map would count as memory of this process.
         return np.memmap(self.path, np.uint8, "r", offset=begin, shape=(min(count, self.stamp[0] - begin),))
 
     def place(self, row: int) -> str:
@@ -99,7 +99,7 @@ class CsvTable(Table):
                 batch = self._parse(text, self.starts[block], columns)
                 a, b = max(start, self.starts[block]), min(stop, self.starts[block + 1])
                 if batch.num_rows != self.starts[block + 1] - self.starts[block]:
-                    raise DataError(_not_one_row_a_line(self._shown, text, self.starts[block] + 2))
+                    raise DataError(_uneven_lines_message(self._shown, text, self.starts[block] + 2))
                 yield from self._columns([batch.slice(a - self.starts[block], b - a)], columns)
 
     def _parse(self, text: bytes, row: int, columns: Sequence[str]) -> Any:
@@ -121,7 +121,7 @@ class CsvTable(Table):
         return table.combine_chunks().to_batches()[0]
 
     def _located(self, error: BaseException, row: int) -> DataError:
-        """Translate pyarrow's error about a row of a block to the line of the file; `row` is the first of the block."""
+        """Convert pyarrow's error about a row of a block to one about a line of the file; the block starts at `row`."""
         message = first_words(error)
         if "UTF8" in message:
             return DataError(
@@ -153,8 +153,8 @@ def _has_mark(path: str) -> bool:
         return file.read(3) == BOM_UTF8
 
 
-def _not_one_row_a_line(path: str, text: bytes, first: int) -> str:
-    """Why a stretch of lines has another number of rows."""
+def _uneven_lines_message(path: str, text: bytes, first: int) -> str:
+    """Return the reason why a block of lines has a different number of rows."""
     for line, content in enumerate(text.splitlines(), start=first):
         if not content.strip():
             return f"Line {line} of {path} is blank; remove it (scan needs one row per line)."

@@ -1,8 +1,8 @@
 """Tables and queries of databases as streams of Arrow batches.
 
-    duckdb:shop.duckdb                     a DuckDB file: its only table, or what `query` says
+    duckdb:shop.duckdb                     a DuckDB file: its only table, or the result of `query`
     duckdb:SELECT * FROM 'rows.parquet'    a query of DuckDB without a database
-    postgresql://user@host/shop            PostgreSQL, through ADBC: what `query` says
+    postgresql://user@host/shop            PostgreSQL, through ADBC: the result of `query`
 
 A query is SQL, or the name of a table.
 """
@@ -23,18 +23,18 @@ _BATCH_ROWS = 65_536
 
 
 def is_database(path: str) -> bool:
-    """Whether a path is the address of a database."""
+    """Return whether a path is the address of a database."""
     return path.startswith(("duckdb:", "postgresql:", "postgres:"))
 
 
 def without_password(address: str) -> str:
-    """An address to be shown: the password, if there is one, as asterisks."""
+    """Return an address with its password, if any, replaced by asterisks."""
     return re.sub(r"(\w+://[^:/@\s]*):\S*@", r"\1:***@", address)
 
 
 @contextmanager
 def database_rows(address: str, query: str | None) -> Iterator[Any]:
-    """A reader of the rows of a table or a query, open in a with-block."""
+    """Open a reader of the rows of a table or a query, within a with-block."""
     if address.startswith("duckdb:"):
         with _duckdb_rows(address.removeprefix("duckdb:").removeprefix("//"), query) as rows:
             yield rows
@@ -69,7 +69,7 @@ def _duckdb_rows(path: str, query: str | None) -> Iterator[Any]:
 
 
 def _is_duckdb(path: str) -> bool:
-    """Whether a file has the mark of DuckDB files, after a checksum of eight bytes."""
+    """Return whether a file has DuckDB's magic bytes, after a checksum of eight bytes."""
     try:
         with open(path, "rb") as file:
             return file.read(12)[8:] == b"DUCK"
@@ -109,7 +109,7 @@ def _postgresql_rows(address: str, query: str | None) -> Iterator[Any]:
 
 
 def _select(query: str) -> str:
-    """SQL as it is; the name of a table as a query of all of it."""
+    """Return SQL unchanged, and the name of a table as a query for all its rows."""
     return f"SELECT * FROM {query}" if re.fullmatch(r'\s*[\w.]+\s*|\s*("[^"]+"\.)?"[^"]+"\s*', query) else query
 
 
@@ -119,7 +119,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _plain_types(reader: Any) -> Any:
-    """Rows with NUMERIC, which the driver returns as text, as float64."""
+    """Convert NUMERIC columns, which the driver returns as text, to float64."""
     import pyarrow as pa
 
     def is_numeric(dtype: Any) -> bool:

@@ -1,7 +1,7 @@
-"""Text tables as people's programs write them: semicolons, decimal commas, line breaks inside quotes, no header.
+"""Dialects of text tables: semicolons, decimal commas, line breaks inside quotes, no header.
 
-The head of a file tells its form. Files with one row per line are read in place (`csv_table`); the rows of others, and
-of compressed files and other encodings, are written once to a scratch file (`rows_of_text`, `spool`).
+The dialect is detected from the head of a file. Files with one row per line are read in place (`csv_table`); the rows
+of others, and of compressed files and other encodings, are first written to a scratch file (`rows_of_text`, `spool`).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _BLANK = re.compile(r"(^|\n)\r?\n")
 _FORMATS = {".": "%d.%m.%Y", "d/": "%d/%m/%Y", "m/": "%m/%d/%Y"}
 _SPELLED = {".": "31.12.2024", "d/": "31/12/2024", "m/": "12/31/2024"}
 _TIMES = ("", " %H:%M", " %H:%M:%S")
-_COMPARED = 200  # rows that the first one is compared with
+_COMPARED = 200  # rows compared with the first one
 _PADDED = r"^\s*[-+]?0\d"  # 01000: a code, not a number
-_WIDE = 500  # columns from which on their types are looked for in the first row
+_WIDE = 500  # minimum number of columns for type detection by the first row
 _WORD = re.compile(r"(?!(?:true|false|null|nan|na|none|inf|infinity)\Z)[a-z][a-z0-9_-]*", re.IGNORECASE)
 
 
@@ -52,13 +52,13 @@ class Dialect(NamedTuple):
     decimal: str = "."
     breaks: bool = False  # line breaks inside quotes
     blanks: bool = False  # blank lines
-    days: str = ""  # how dates are spelled, where not as 2024-12-31
-    returns: bool = False  # lines end in carriage returns alone
-    header: bool = True  # whether the first line holds names
+    days: str = ""  # date format, if not 2024-12-31
+    returns: bool = False  # lines end with carriage returns only
+    header: bool = True  # whether the first line contains names
 
     @property
     def one_row_per_line(self) -> bool:
-        """Whether line feeds are ends of rows, and nothing else is."""
+        """Whether rows end exactly at line feeds."""
         return not (self.breaks or self.blanks or self.returns)
 
     def peculiarities(self, usual: str = ",") -> list[str]:
@@ -73,15 +73,15 @@ class Dialect(NamedTuple):
 
 
 def dialect_of(text: str, usual: str = ",", header: bool | None = None) -> Dialect:
-    """The form of a text, from its head.
+    """Detect the dialect of a text from its head.
 
     Parameters
     ----------
     text : str
     usual : str
-        The delimiter assumed where the text does not show one.
+        Delimiter assumed if none is detected.
     header : bool, optional
-        Whether the first line holds names; found out when None.
+        Whether the first line contains names; detected if None.
     """
     returns = "\r" in text and "\n" not in text
     text = text.replace("\r", "\n") if returns else text
@@ -99,7 +99,7 @@ def dialect_of(text: str, usual: str = ",", header: bool | None = None) -> Diale
 
 
 def _parsed(text: str, delimiter: str) -> list[list[str]]:
-    """The rows of a text; fields may be of any length."""
+    """Return the rows of a text, with fields of any length."""
     limit = csv.field_size_limit()
     csv.field_size_limit(max(limit, len(text)))
     try:
@@ -140,18 +140,18 @@ def _delimiter(text: str, usual: str) -> str:
     def fields(delimiter: str) -> int:
         return len(next(csv.reader([header], delimiter=delimiter), []))
 
-    return max((usual, *_DELIMITERS), key=fields)  # of equals the first
+    return max((usual, *_DELIMITERS), key=fields)  # ties go to the first
 
 
 def _has_header(text: str, dialect: Dialect) -> bool:
-    """Whether the first line holds names: not where it has numbers above numbers, and no text above numbers.
+    """Return whether the first line contains names: not if it has numbers, and no text, above numeric columns.
 
-    Whole numbers that go up in equal steps (2019, 2020, 2021) are treated as names.
+    Equally spaced ascending integers (2019, 2020, 2021) are treated as names.
     """
     rows = [row for row in _parsed(text[:200_000], dialect.delimiter)[:_COMPARED] if row]
     if len(rows) < 3:
         return True
-    first, rest = rows[0], rows[1:-1]  # the last may be cut off
+    first, rest = rows[0], rows[1:-1]  # the last may be incomplete
 
     def number(cell: str) -> bool:
         return spells_number(cell.replace(",", ".") if dialect.decimal == "," else cell)
@@ -175,21 +175,21 @@ def _has_header(text: str, dialect: Dialect) -> bool:
 
 
 class ColumnTypes(NamedTuple):
-    """Arrow types of columns by name: those that rows are read as, and those that the text spells."""
+    """Arrow types of columns by name: those used for reading, and those inferred from the text."""
 
     read: dict[str, Any]
     spelled: dict[str, Any]
 
 
 def parse_options(dialect: Dialect) -> Any:
-    """Options of Arrow for splitting rows and fields."""
+    """Return Arrow's options for splitting rows and fields."""
     from pyarrow import csv as arrow
 
     return arrow.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=dialect.breaks)
 
 
 def convert_options(dialect: Dialect, types: dict[str, Any] | None = None, columns: Sequence[str] | None = None) -> Any:
-    """Options of Arrow for converting fields to values."""
+    """Return Arrow's options for converting fields to values."""
     from pyarrow import csv as arrow
 
     more: dict[str, Any] = {} if types is None else {"column_types": types, "strings_can_be_null": True}
@@ -200,7 +200,7 @@ def convert_options(dialect: Dialect, types: dict[str, Any] | None = None, colum
 
 
 def column_types(head: bytes, dialect: Dialect, path: str) -> ColumnTypes:
-    """Names and types from whole rows of the head; numbers are read as float64, and 01000 stays text."""
+    """Infer names and types from complete rows of the head; numbers are read as float64, and 01000 remains text."""
     import pyarrow as pa
     from pyarrow import compute
     from pyarrow import csv as arrow
@@ -218,9 +218,9 @@ def column_types(head: bytes, dialect: Dialect, path: str) -> ColumnTypes:
     except pa.ArrowInvalid:
         if not evident:
             raise
-        table = parsed(convert_options(dialect))  # a later row has a text where the first has a number
+        table = parsed(convert_options(dialect))  # a later row has text where the first has a number
     spelled = {field.name: field.type for field in table.schema}
-    column_kinds(table.schema, path)  # names have to be different
+    column_kinds(table.schema, path)  # names must be unique
     numeric = [name for name, dtype in spelled.items() if pa.types.is_integer(dtype) or pa.types.is_floating(dtype)]
     if numeric and _may_have_padded_numbers(head, dialect):
         texts = parsed(convert_options(dialect, dict.fromkeys(numeric, pa.string()), numeric))
@@ -234,9 +234,9 @@ def column_types(head: bytes, dialect: Dialect, path: str) -> ColumnTypes:
 
 
 def _evident_types(head: bytes, dialect: Dialect) -> dict[str, Any]:
-    """Types of the columns of a wide table whose first value is a word, or a number with decimals.
+    """Return the types of columns of a wide table whose first value is a word, or a number with decimals.
 
-    Arrow tries several other types before it takes a column for either, which adds up over thousands of columns.
+    Arrow tries several other types before these, which adds up over thousands of columns.
     """
     import pyarrow as pa
 
@@ -252,13 +252,13 @@ def _evident_types(head: bytes, dialect: Dialect) -> dict[str, Any]:
 
 
 def _may_have_padded_numbers(head: bytes, dialect: Dialect) -> bool:
-    """Whether a field of a text may begin as 01000 does: one search instead of one per column of wide tables."""
+    """Return whether any field may have leading zeros, like 01000: one search instead of one per column."""
     begins = rb'(?:\A|[\r\n"]|' + re.escape(dialect.delimiter.encode()) + rb")[ \t]*[+-]?0[0-9]"
     return re.search(begins, head) is not None
 
 
 def _type(dtype: Any, dialect: Dialect) -> Any:
-    """Whole numbers may have fractions later; what is missing so far may be numbers; days stay as they are spelled."""
+    """Return the type for reading: integers and all-missing columns as float64; dates remain text."""
     import pyarrow as pa
 
     if pa.types.is_integer(dtype) or pa.types.is_floating(dtype) or pa.types.is_null(dtype):
@@ -272,7 +272,7 @@ def _type(dtype: Any, dialect: Dialect) -> Any:
 
 
 def rows_of_text(file: TextFile, dialect: Dialect) -> Any:
-    """The rows of a file as a stream of Arrow batches, from the first to the last."""
+    """Return the rows of a file as a stream of Arrow batches."""
     import pyarrow as pa
     from pyarrow import csv as arrow
 
@@ -290,7 +290,7 @@ def rows_of_text(file: TextFile, dialect: Dialect) -> Any:
 
 
 def whole_rows(file: TextFile) -> bytes:
-    """Whole rows of the head; a row that ends outside of it is left out."""
+    """Return the complete rows of the head."""
     head = file.head
     if file.whole:
         return head
@@ -304,7 +304,7 @@ def whole_rows(file: TextFile) -> bytes:
 
 
 def batches_of(reader: Any, faults: Any, located: Callable[[BaseException], DataError]) -> Iterator[Any]:
-    """Yield the batches of a reader; `located` turns errors of the types `faults` into one that names the place."""
+    """Yield the batches of a reader; `located` converts errors of the types `faults` to one with the position."""
     while True:
         try:
             batch = reader.read_next_batch()

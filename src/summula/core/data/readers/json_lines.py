@@ -16,7 +16,7 @@ _BLOCK = 1 << 23
 
 
 def rows_of_json(file: TextFile) -> Any:
-    """The rows of a file as a stream of Arrow batches; types are those of the first megabyte, numbers float64."""
+    """Return the rows of a file as a stream of Arrow batches; types are inferred from the first megabyte."""
     import pyarrow as pa
     from pyarrow import json
 
@@ -39,7 +39,7 @@ def rows_of_json(file: TextFile) -> Any:
 
 
 def _type(dtype: Any) -> Any:
-    """Whole numbers may have fractions later, and what is missing so far may be numbers."""
+    """Return the type for reading: integers and all-missing fields as float64."""
     import pyarrow as pa
 
     return pa.float64() if pa.types.is_integer(dtype) or pa.types.is_null(dtype) else dtype

@@ -1,7 +1,7 @@
-"""Open whatever users pass (files, patterns, folders, standard input, databases, frames) as tables.
+"""Open files, patterns, folders, standard input, databases and frames as tables.
 
-Files that can be read from any row on are read where they are: Parquet, Arrow, .npy, and text in UTF-8 with one row per
-line. All others are written once to a scratch file, which is removed with the scan.
+Files that support random access by row are read in place: Parquet, Arrow, .npy, and text in UTF-8 with one row per
+line. All others are first written to a scratch file, which is removed with the scan.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ _LONGEST_MAGIC = 8  # bytes at the start of a file that name its format
 
 
 class Reading(NamedTuple):
-    """Options for reading files; None for those to be detected.
+    """Options for reading files; those that are None are detected.
 
     Attributes
     ----------
     encoding : str or None
-        Of text.
+        Encoding of text.
     header : bool or None
-        Whether the first line of text holds names.
+        Whether the first line of text contains names.
     query : str or None
-        What to read of a database.
+        SQL or table name, for databases.
     """
 
     encoding: str | None = None
@@ -64,7 +64,7 @@ class Reading(NamedTuple):
 
 
 def open_tables(data: Any, reading: Reading) -> list[Table]:
-    """The tables that a user names, in order."""
+    """Open the given tables, in order."""
     if hasattr(data, "sink_ipc"):  # a LazyFrame of polars
         return [_lazily(data)]
     if hasattr(data, "__arrow_c_stream__"):
@@ -132,14 +132,14 @@ def _no_file(path: str) -> DataError:
 
 
 def _similar(name: str, names: list[str]) -> list[str]:
-    """The most similar of some file names, if one is similar even without its ending."""
+    """Return the most similar file name, if one is similar even without its extension."""
     near = difflib.get_close_matches(name, names, n=1)
     stems = [one.partition(".")[0] for one in (name, *near)]
     return near if difflib.get_close_matches(stems[0], stems[1:]) else []
 
 
 def open_table(path: str, reading: Reading = Reading()) -> Table:  # noqa: B008  (a tuple)
-    """The table in a file, by its ending; of standard input by its first bytes; of a database."""
+    """Open the table in a file (format by extension), on standard input (by its first bytes), or in a database."""
     try:
         if path == "-":
             return _standard_input(reading)
@@ -186,12 +186,12 @@ def _of_file(path: str, reading: Reading) -> Table:
 
 
 def _check_not_text(path: str, ending: str) -> None:
-    """Raise for a file without content, and for text with the ending of a binary format."""
+    """Raise for an empty file, and for text with the extension of a binary format."""
     with open(path, "rb") as file:
         head = file.read(256)
     if not head:
         raise DataError(f"The file {path} is empty; write it again.")
-    # (What is left of a file cut short at its first bytes may be the name of its format.)
+    # (A file truncated after its first bytes may consist of the name of its format.)
     if len(head) > _LONGEST_MAGIC and all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head):
         raise DataError(
             f"{path} is a text file despite its extension {ending}; if it is a CSV file, rename it to .csv."
@@ -215,7 +215,7 @@ def _unknown_ending(path: str) -> DataError:
 
 
 def _of_text(file: TextFile, usual: str, header: bool | None, shown: str | None = None) -> Table:
-    """A text table: read in place where it can be, else rewritten."""
+    """Open a text table: in place if possible, else rewritten."""
     shown = shown or file.path
     if not file.head.strip():
         what = "Standard input" if shown == "standard input" else f"The file {shown}"
@@ -243,7 +243,7 @@ def _of_text(file: TextFile, usual: str, header: bool | None, shown: str | None 
 
 
 def _check_first_line(text: str, shown: str) -> None:
-    """Raise for a web page, and for lines of comment above the names of the columns."""
+    """Raise for a web page, and for comment lines above the column names."""
     if re.match(r"\s*<(!doctype html|html|\?xml)", text, re.IGNORECASE):
         raise DataError(f"{shown} is a web page or XML, not a table; download the table itself, as CSV or Parquet.")
     lines = text.splitlines()
@@ -266,7 +266,7 @@ def _rewritten(rows: Any, path: str, remarks: tuple[str, ...] = ()) -> Table:
 
 
 def _lazily(frame: Any) -> Table:
-    """The rows of a LazyFrame, streamed by polars to a scratch file."""
+    """Open the rows of a LazyFrame, streamed by polars to a scratch file."""
 
     def collect(folder: str) -> IpcTable:
         path = os.path.join(folder, "rows.arrow")

@@ -1,7 +1,7 @@
-"""Streams that can be read once are written to a temporary Arrow file first, which is removed with the scan.
+"""Streams that can be read only once are first written to a temporary Arrow file, which is removed with the scan.
 
-The file grows in the system's temporary folder. Free space is checked before every batch, so that a full disk is
-reported before it happens; whatever happens, the file is gone afterwards.
+The file is in the system's temporary folder. Free space is checked before every batch, so that a full disk is
+reported in advance; the file is removed in any case.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["in_temporary_folder", "spooled"]
 
 T = TypeVar("T", bound=Table)
 
-_RESERVE = 64 << 20  # bytes that are left to others
+_RESERVE = 64 << 20  # bytes left free for other processes
 
 
 def in_temporary_folder(make: Callable[[str], T]) -> T:
@@ -38,7 +38,7 @@ def in_temporary_folder(make: Callable[[str], T]) -> T:
 
 
 def spooled(stream: Any) -> IpcTable:
-    """The rows of an Arrow stream in a temporary file."""
+    """Write the rows of an Arrow stream to a temporary file."""
     import pyarrow as pa
 
     reader = stream if isinstance(stream, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(stream)
@@ -55,7 +55,7 @@ def spooled(stream: Any) -> IpcTable:
 
 
 def _write(reader: Any, path: str) -> None:
-    """Write all batches; dictionaries are dissolved: a stream may have several for a column, a file may not."""
+    """Write all batches, decoding dictionaries: a stream may have several per column, a file may not."""
     import pyarrow as pa
 
     schema = pa.schema([pa.field(field.name, decoded_type(field.type)) for field in reader.schema])
@@ -69,7 +69,7 @@ def _write(reader: Any, path: str) -> None:
 
 
 def _batches(reader: Any) -> Iterator[Any]:
-    """Yield the batches of a stream; an error states where it breaks off."""
+    """Yield the batches of a stream; an error states where the stream failed."""
     import pyarrow as pa
 
     rows = 0
@@ -79,7 +79,7 @@ def _batches(reader: Any) -> Iterator[Any]:
         except StopIteration:
             return
         except (OSError, pa.ArrowException) as error:
-            if str(error).rstrip().endswith("KeyboardInterrupt"):  # a stream passes on words only
+            if str(error).rstrip().endswith("KeyboardInterrupt"):  # a stream hides the type of errors
                 raise KeyboardInterrupt from error
             raise DataError(f"The stream failed after row {rows}: {first_words(error)}.") from error
         yield batch

@@ -1,6 +1,6 @@
 """Sheets of Excel and OpenDocument files, by python-calamine; a sheet is read into memory at once.
 
-`book.xlsx` is its first sheet, `book.xlsx#prices` the one called prices.
+`book.xlsx` is its first sheet, `book.xlsx#prices` the one named prices.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 
 
 def sheet_path(path: str) -> tuple[str, str | None] | None:
-    """File and sheet of a path such as "book.xlsx#prices"; None for other paths."""
+    """Return file and sheet of a path such as "book.xlsx#prices"; None for other paths."""
     if path.lower().endswith(ENDINGS):
         return path, None
     file, mark, sheet = path.rpartition("#")
@@ -25,7 +25,7 @@ def sheet_path(path: str) -> tuple[str, str | None] | None:
 
 
 def rows_of_sheet(path: str, sheet: str | None) -> tuple[Any, tuple[str, ...]]:
-    """The rows of a sheet as an Arrow table, and remarks."""
+    """Return the rows of a sheet as an Arrow table, and remarks."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
@@ -67,7 +67,7 @@ def _table(rows: list[list[Any]], path: str) -> Any:
 
 
 def _column(values: list[Any]) -> Any:
-    """Cells of a column as an Arrow array: numbers, booleans or dates where all are, else text."""
+    """Return a column as an Arrow array: numbers, booleans or dates if all cells are, else text."""
     import pyarrow as pa
 
     there = [None if value == "" else value for value in values]

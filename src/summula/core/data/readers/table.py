@@ -1,6 +1,6 @@
-"""A file as a table: what columns it has, how many rows, and its rows from any place to any other.
+"""A file as a table: its columns, its number of rows, and any range of its rows.
 
-Reading is serial and holds a batch at a time: threads each read their own rows.
+Reading is serial, one batch at a time; each thread reads different rows.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ __all__ = [
     "spells_number",
 ]
 
-_SHORT = 64  # characters of texts that are remembered
+_SHORT = 64  # maximum length of cached texts
 
 Array = NDArray[Any]
 Columns = Sequence[Array]  # one array per column
 
-BATCH_ROWS = 16_384  # decoded at once; more would only need more memory
+BATCH_ROWS = 16_384  # rows decoded at once; more would only need more memory
 
 
 class Table(ABC):
@@ -48,23 +48,23 @@ class Table(ABC):
     ----------
     path : str
     kinds : dict of str to str
-        "float64", "float32", "number" (read as float64), "text" or what else a column holds, by name, in order.
+        Kind of each column by name, in order: "float64", "float32", "number" (read as float64), "text", ...
     categories : frozenset of str
-        The columns that the file itself calls categorical, whatever they hold.
+        Columns with a categorical type in the file.
     starts : list of int
         Rows where reading begins without decoding what comes before; then the number of rows.
     """
 
-    # The file that this one was rewritten from, if it was, and how messages call it if not by its path.
+    # The file that this one was rewritten from, if any, and its name in messages if it is not the path.
     rewritten_from: str | None = None
     shown_as: str | None = None
-    # What was unusual about the file, as sentences for the user.
+    # Remarks on unusual properties of the file, one sentence each.
     remarks: tuple[str, ...] = ()
-    # Whether numbers were text, which does not say whether they are whole.
+    # Whether numbers were text, so that their type (integer or not) is unknown.
     text_numbers = False
-    # Whether rows are read as Arrow arrays of the types that the file has.
+    # Whether rows are read as Arrow arrays of the types in the file.
     as_spelled = False
-    # How `in_arrow` asks for rows: text as it is in Arrow, not as objects, and the number of rows at once.
+    # Set by `in_arrow`: text as Arrow arrays instead of objects, and the number of rows per batch.
     texts_in_arrow = False
     batch_rows: int | None = None
 
@@ -85,7 +85,7 @@ class Table(ABC):
         return self.shown_as or self.path
 
     def plain(self, columns: Sequence[str]) -> bool:
-        """Whether these columns are numbers as they are in memory, so that decoding is little more than copying."""
+        """Return whether these columns are stored as in memory, so that decoding is little more than copying."""
         return False
 
     def _stamp(self) -> tuple[int, int]:
@@ -118,7 +118,7 @@ class Table(ABC):
         return f"row {row + 1} of {self._shown} (the first is row 1)"
 
     def read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]:
-        """Rows `start` to `stop` of some columns, a batch at a time."""
+        """Yield rows `start` to `stop` of some columns, batch by batch."""
         if self._stamp() != self.stamp:
             raise DataError(f"The file {self._shown} changed while it was being read; start again.")
         row = start
@@ -135,12 +135,12 @@ class Table(ABC):
 
     def in_arrow(self, batch_rows: int) -> Self:
         """Return the table read in batches of a given size, with text as Arrow arrays (coded if it is in the file)."""
-        other = object.__new__(type(self))  # no copy: a pickled table leaves things behind
+        other = object.__new__(type(self))  # not copy.copy: pickling drops attributes
         other.__dict__.update(self.__dict__, texts_in_arrow=True, batch_rows=batch_rows, _first=self)
         return other
 
     def stored(self) -> Self:
-        """The same table read as Arrow arrays of the types of the file, for copying columns."""
+        """Return the table read as Arrow arrays of the types in the file, for copying columns."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, as_spelled=True, _first=self)
         return other
@@ -149,7 +149,7 @@ class Table(ABC):
     def _read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]: ...
 
     def _columns(self, batches: Iterable[Any], names: Sequence[str]) -> Iterator[Columns]:
-        """The columns of record batches in this order."""
+        """Return the columns of record batches in this order."""
         return arrow_columns(batches, names, self._as_array)
 
     def _as_array(self, values: Any, name: str) -> Any:
@@ -169,12 +169,12 @@ def first_words(error: BaseException) -> str:
 
 
 def shortened(text: str, most: int = 60) -> str:
-    """A value as a sentence shows it: not more than its beginning."""
+    """Shorten a value for a message."""
     return text if len(text) <= most else f"{text[:most]}..."
 
 
 def column_kinds(fields: Iterable[Any], path: str) -> dict[str, str]:
-    """The kind of each column of a schema, by name; names have to be different."""
+    """Return the kind of each column of a schema by name, after checking that names are unique."""
     kinds: dict[str, str] = {}
     for field in fields:
         if field.name in kinds:
@@ -184,7 +184,7 @@ def column_kinds(fields: Iterable[Any], path: str) -> dict[str, str]:
 
 
 def category_columns(schema: Any) -> frozenset[str]:
-    """The columns a schema calls categorical: by their type, or (Parquet has none for numbers) in a note by pandas."""
+    """Return the categorical columns of a schema: by their type, or (for numbers in Parquet) by pandas metadata."""
     import pyarrow as pa
 
     noted = (schema.pandas_metadata or {}).get("columns", ())
@@ -213,7 +213,7 @@ def kind_of(dtype: Any) -> str:
 
 
 def _column(values: Any, kind: str) -> Array:
-    """An Arrow array as NumPy: numbers as floats with NaN for null, text as objects."""
+    """Convert an Arrow array to NumPy: numbers as floats with NaN for null, text as objects."""
     import pyarrow as pa
 
     values = decoded(values)
@@ -222,12 +222,12 @@ def _column(values: Any, kind: str) -> Array:
     if kind == "number":
         if values.null_count == 0 and pa.types.is_integer(values.type):
             return np.asarray(values.to_numpy(zero_copy_only=True))
-        values = values.cast(pa.float64(), safe=False)  # whole numbers above 2^53 are rounded, as in arrays
+        values = values.cast(pa.float64(), safe=False)  # integers above 2^53 are rounded, as in arrays
     return np.asarray(values.to_numpy(zero_copy_only=values.null_count == 0))
 
 
 def decoded(values: Any) -> Any:
-    """An Arrow array without its dictionary."""
+    """Return an Arrow array without its dictionary."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(values.type):
@@ -237,26 +237,26 @@ def decoded(values: Any) -> Any:
 
 
 def decoded_type(dtype: Any) -> Any:
-    """The type of an Arrow array without its dictionary."""
+    """Return the type of an Arrow array without its dictionary."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(dtype):
         return dtype
-    # Values cannot be taken from views.
+    # `take` does not support string views.
     return pa.large_string() if pa.types.is_string_view(dtype.value_type) else dtype.value_type
 
 
 def spells_number(text: str) -> bool:
-    """Whether a column of a CSV file may hold this text and still be one of numbers.
+    """Return whether a numeric column of a CSV file may contain this text.
 
-    The reader's own rules: unlike Python's they have no 1_000 and no digits of other scripts.
+    These are the rules of the reader: unlike Python, it rejects 1_000 and digits of other scripts.
     """
     return _casts(text) if len(text) <= _SHORT else _casts.__wrapped__(text)
 
 
-@functools.lru_cache(maxsize=4_096)  # wide tables repeat the same few words in thousands of columns
+@functools.lru_cache(maxsize=4_096)  # wide tables have the same few words in thousands of columns
 def _casts(text: str) -> bool:
-    """Whether Arrow reads a text as a number."""
+    """Return whether Arrow reads a text as a number."""
     import pyarrow as pa
 
     try:

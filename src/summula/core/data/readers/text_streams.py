@@ -1,8 +1,8 @@
-"""Bytes of text files as UTF-8: decompressed and transcoded on the way, after inspecting the head.
+"""Bytes of text files as UTF-8, decompressed and transcoded, after inspecting the head.
 
-Compression is known by the first bytes, whatever a file is called. An encoding is known by its byte order mark, or by
-what the bytes can be: UTF-8 where they are valid, UTF-16 where every second one is zero, else Windows-1252 (Latin-1
-with a few more characters) unless too many of them are control characters, in which case it is not text.
+Compression is detected by the first bytes, not by the file name. An encoding is detected by its byte order mark, or
+from the bytes: UTF-8 if they are valid, UTF-16 if every second one is zero, else Windows-1252 (Latin-1
+with a few more characters) unless there are too many control characters, in which case the file is not text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from summula.core.errors import DataError
 
 __all__ = ["HEAD", "TextFile", "compression_of", "open_text", "other_format"]
 
-HEAD = 1 << 20  # bytes that are looked at
+HEAD = 1 << 20  # bytes inspected
 
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
 _COMPRESSION_NAMES = {"gzip": "gzip", "zstd": "Zstandard", "bz2": "bzip2"}
@@ -41,12 +41,12 @@ class TextFile(NamedTuple):
     ----------
     path : str
     encoding : str
-        A name of Python's.
+        Name of a Python codec.
     compression : str or None
     head : bytes
         The first megabyte as UTF-8, without a byte order mark.
     whole : bool
-        Whether that is all of it.
+        Whether the head is the whole file.
     """
 
     path: str
@@ -57,18 +57,18 @@ class TextFile(NamedTuple):
 
     @property
     def in_place(self) -> bool:
-        """Whether the file itself is UTF-8, so that it can be read from any line on."""
+        """Whether the file itself is UTF-8, so that it can be read in place."""
         return self.compression is None and self.encoding == "utf-8"
 
     def peculiarities(self) -> list[str]:
-        """Describe the compression and the encoding, where they are not the usual ones."""
+        """Describe the compression and the encoding, if unusual."""
         found = [f"{_COMPRESSION_NAMES[self.compression]} compression"] if self.compression else []
         return (
             found if self.encoding == "utf-8" else [*found, f"the encoding {_NAMES.get(self.encoding, self.encoding)}"]
         )
 
     def stream(self) -> Any:
-        """The bytes of the text as UTF-8, from the beginning."""
+        """Open the text as a stream of UTF-8 bytes."""
         import pyarrow as pa
 
         found = _decompressed(self.path, self.compression)
@@ -88,12 +88,12 @@ def compression_of(head: bytes) -> str | None:
 
 
 def other_format(head: bytes) -> tuple[str, str] | None:
-    """The name and the ending of a format that is not text, by its first bytes."""
+    """Return name and extension of a binary format, detected by its first bytes."""
     return next((found for magic, found in _FORMATS.items() if head.startswith(magic)), None)
 
 
 def open_text(path: str, encoding: str | None = None) -> TextFile:
-    """Look at the head of a text file; raises where it is none, or is not in the encoding wanted."""
+    """Inspect the head of a text file; raise if it is not text, or not in the requested encoding."""
     with open(path, "rb") as file:
         compression = compression_of(file.read(8))
     try:

@@ -1,4 +1,4 @@
-"""Missing and infinite values: found in the sums, located in the rows only after a sum has failed."""
+"""Missing and infinite values: detected in the sums, located in the rows only if a sum is not finite."""
 
 from __future__ import annotations
 

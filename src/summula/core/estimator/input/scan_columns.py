@@ -1,4 +1,4 @@
-"""Features, targets, weight and offset of a scan, all given by the names of columns of the files."""
+"""Features, targets, weight and offset of a scan, all given as names of columns of the files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["is_list_of_names", "scan_source"]
 
 
 def is_list_of_names(y: Any) -> bool:
-    """Whether a target is given by the names of several columns."""
+    """Return whether a target is given by the names of several columns."""
     return isinstance(y, list | tuple) and bool(y) and all(isinstance(item, str) for item in y)
 
 
@@ -63,7 +63,7 @@ def scan_source(
 
 
 def _check_are_names(arguments: dict[str, Any]) -> None:
-    """Refuse values where only the name of a column can be read from files."""
+    """Raise for values in place of the name of a column."""
     for what, value in arguments.items():
         if value is not None and not isinstance(value, str):
             raise DataError(
@@ -87,12 +87,12 @@ def _features(estimator: Any, X: Scan, others: list[str], reset: bool) -> list[s
 
 
 def _learn_factors(X: Scan, features: list[str], factors: Factors, name: str) -> list[str]:
-    """Return the columns of text, whose levels are read unless they are known."""
+    """Return the factors of text columns, whose levels are read unless they are known."""
     coded = [column for column in features if X.kinds[column] == "text"]
     for column in coded if factors.learning else ():
         levels = X.vocabulary(column)
         if has_numbers_as_text(levels) and any(table.text_numbers for table in X.tables):
-            raise _text_in_files(X, column, name)  # a column of numbers with a wrong cell
+            raise _text_in_files(X, column, name)  # a numeric column with an invalid cell
         factors.learn(column, levels)
     return coded
 

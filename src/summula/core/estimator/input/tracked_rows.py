@@ -2,8 +2,8 @@
 
     h(row) = M(sum over x_j != 0 of M(bits(x_j) + k_j) + M(target) + M(weight))                                  (1)
 
-with M the finaliser of SplitMix64, k_j a key of column j, and sums modulo 2^64. Zeros add nothing, so that sparse and
-dense rows have the same hashes. A row of n is mistaken for another with a probability of about n / 2^64.
+with M the finaliser of SplitMix64, k_j a key of column j, and sums modulo 2^64. Zeros contribute nothing, so sparse
+and dense rows have the same hashes. Among n rows, a given row has the hash of another with probability about n / 2^64.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from summula.core.errors import DataError
 __all__ = ["RowHashes", "label_keys", "without_rows"]
 
 Hashes = NDArray[np.uint64]
-_TARGET, _WEIGHT = 2**40, 2**41  # in place of the number of a column
+_TARGET, _WEIGHT = 2**40, 2**41  # instead of a column index
 
 
 class RowHashes(NamedTuple):
-    """The hashes (1) of some rows, in their order; `params` are keys of the classes, or None where y holds numbers."""
+    """The hashes (1) of rows, in order; `params` are the keys of the classes, or None if y is numeric."""
 
     values: Hashes
 
@@ -40,7 +40,7 @@ class RowHashes(NamedTuple):
             total = total + _mixed(y, _TARGET + np.arange(y.shape[1], dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
         if chunk.weight is not None:
             w = np.asarray(chunk.weight, np.float64)[:, np.newaxis]
-            # (A weight of 1 is that of a row without one.)
+            # (A weight of 1 is equivalent to none.)
             total = total + np.where(w == 1.0, np.uint64(0), _mixed(w, np.array([_WEIGHT], np.uint64)))[:, 0]
         return cls(np.asarray(mix64(total)))
 
@@ -50,14 +50,14 @@ class RowHashes(NamedTuple):
 
 
 def _mixed(values: NDArray[np.float64], columns: Hashes) -> Hashes:
-    """Hashes of single values by their columns; 0 for zeros."""
+    """Return hashes of values, which depend on their columns; 0 for zeros."""
     with np.errstate(over="ignore"):
         bits = np.ascontiguousarray(values).view(np.uint64) + mix64(columns * np.uint64(GOLDEN) + np.uint64(GOLDEN))
         return np.where(values == 0.0, np.uint64(0), mix64(bits))
 
 
 def label_keys(classes: Any) -> Hashes:
-    """Return a key for each class, whatever its place among the others."""
+    """Return a key for each class, independent of its index."""
     keys = []
     for label in np.asarray(classes).tolist():
         word = np.frombuffer(repr(label).encode().ljust(8, b"\0"), np.uint8).astype(np.uint64)
@@ -67,7 +67,7 @@ def label_keys(classes: Any) -> Hashes:
 
 
 def without_rows(kept: Hashes, removed: Hashes, name: str) -> Hashes:
-    """Return the hashes that are left; raise for rows that are not among them (often enough)."""
+    """Return the remaining hashes; raise for rows that do not occur among them (with sufficient multiplicity)."""
     left, counts = np.unique(kept, return_counts=True)
     found, first, wanted = np.unique(removed, return_index=True, return_counts=True)
     places = np.minimum(np.searchsorted(left, found), max(len(left) - 1, 0))

@@ -1,7 +1,7 @@
-"""Rows of files after a transformer: what `transform` of a scan returns, and the next step of a pipeline takes.
+"""Rows of files after a transformer: the result of `transform` of a scan, and the input of the next step of a pipeline.
 
-It is an iterator of blocks for those who loop over it. An estimator that is given one reads the files instead, in as
-many passes as it needs, and transforms each chunk of rows as it comes. Targets and weights are columns of the files.
+It is an iterator of blocks. An estimator fitted to one reads the files instead, in as many passes as it needs, and
+transforms each chunk of rows when it is read. Targets and weights are columns of the files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = NDArray[Any]
 
 
 class TransformedScan:
-    """The blocks of a scan after a transformer, each of shape (rows of the block, n_outputs)."""
+    """The transformed blocks of a scan, each of shape (rows of the block, n_outputs)."""
 
     def __init__(self, scan: Scan | TransformedScan, transformer: Any, blocks: Iterator[Array]) -> None:
         self.scan, self.transformer, self._blocks = scan, transformer, blocks
@@ -44,7 +44,7 @@ class TransformedScan:
 
 
 def lifted(transformer: Any, block: Array) -> Array:
-    """The transformed rows of a dense block."""
+    """Return the transformed rows of a dense block."""
     out = np.empty((len(block), transformer._n_outputs()), block.dtype)
     with one_blas_thread():  # the bits of products may depend on the number of threads
         transformer._write_rows(Chunk(block, None, None, 0, len(block), block.dtype), out)

@@ -115,18 +115,18 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, fa
 
 
 def _note_width(estimator: Any, rows: Array, reset: bool) -> None:
-    """Note or check the number of columns of an array, which has no names: as `validate_data` does, in no time."""
+    """Set or check the number of columns of an array without names, like `validate_data` but faster."""
     if reset:
         vars(estimator).pop("feature_names_in_", None)
         estimator.n_features_in_ = rows.shape[1]
     elif getattr(estimator, "n_features_in_", None) != rows.shape[1]:
         from sklearn.utils.validation import validate_data
 
-        validate_data(estimator, rows, reset=False, skip_check_array=True)  # raises scikit-learn's sentence
+        validate_data(estimator, rows, reset=False, skip_check_array=True)  # raises scikit-learn's error
 
 
 def check_fitted(estimator: Any) -> None:
-    """Raise scikit-learn's error where an estimator is not fitted."""
+    """Raise scikit-learn's error if an estimator is not fitted."""
     known = getattr(estimator, "__sklearn_is_fitted__", None)
     if not (known() if known is not None else "n_features_in_" in vars(estimator)):
         from sklearn.utils.validation import check_is_fitted
@@ -199,7 +199,7 @@ def _checked_length(targets: Array, n_rows: int) -> Array:
     return targets
 
 
-_WEIGHT_TOTALS = 1e-305, 1e305  # between which sums of weights keep their digits, and do not overflow
+_WEIGHT_TOTALS = 1e-305, 1e305  # range of sums of weights in which products do not overflow or underflow
 
 
 def as_weights(weight: Any, n_rows: int, name: str) -> Array | None:
@@ -323,7 +323,7 @@ def _resolve_names(
 
 
 def _check_has_columns(X: Any, y: Any, sample_weight: Any, columns: list[str], name: str) -> None:
-    """Refuse names of columns where X has none."""
+    """Raise for column names if X has none."""
     if is_frame(X):
         return
     if columns and not isinstance(y, str):

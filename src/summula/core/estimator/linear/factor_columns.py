@@ -1,4 +1,4 @@
-"""Columns of text in linear models: factors, each of whose levels but the first has a coefficient."""
+"""Text columns in linear models: factors with a coefficient for each level except the first."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ LEVEL = schema.Text() | schema.Real() | schema.Flag()  # of a factor, in saved m
 
 
 def term_count(model: Any, n_features: int) -> int:
-    """Return the number of coefficients of a linear score: a factor has one for each level but the first."""
+    """Return the number of coefficients of a linear score: a factor has one for each level except the first."""
     return n_features + sum(len(known) - 2 for known in getattr(model, "factor_levels_", {}).values())
 
 
 def counts_terms(model: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: there are as many coefficients as the features give terms."""
+    """Validation rule of saved models: the number of coefficients matches the terms of the features."""
     terms = term_count(model, sizes["n_features"])
     if sizes["n_terms"] != terms:
         return f"coef_ has {sizes['n_terms']} columns, but the features give {terms}"
@@ -27,7 +27,7 @@ def counts_terms(model: Any, sizes: schema.Sizes) -> str | None:
 
 
 def _levels_rule(model: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: factors are features, each with a coefficient per level but the first."""
+    """Validation rule of saved models: factors are features, each with a coefficient per level except the first."""
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     if strange := getattr(model, "factor_levels_", {}).keys() - set(names):
         return f"factor_levels_ names {min(strange)!r}, which is not one of the features"
@@ -40,7 +40,7 @@ def _levels_rule(model: Any, sizes: schema.Sizes) -> str | None:
     coef_names_=schema.Maybe(schema.Items(schema.Text(), "n_terms")),
 )
 class FactorTerms:
-    """Mixin of linear models that take columns of text as factors.
+    """Mixin of linear models that treat text columns as factors.
 
     Fitted attributes are `factor_levels_`, the levels of each factor, the first one being the reference, and
     `coef_names_`: numeric columns first, then indicators, factor by factor.
@@ -54,7 +54,7 @@ class FactorTerms:
         self.coef_names_ = run.source.names or tuple(f"x{j}" for j in range(run.source.n_features))
 
     def _check_levels(self, other: Any) -> None:
-        """Refuse to merge models whose factors have other levels."""
+        """Raise if models to merge have factors with different levels."""
         if getattr(self, "factor_levels_", {}) != getattr(other, "factor_levels_", {}):
             raise DataError(
                 "Models to merge must have the same levels of their factors: fit both on rows that have all levels, or "

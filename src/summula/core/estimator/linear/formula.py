@@ -1,11 +1,11 @@
-"""Formulas: the columns of a model from those of a table, as in `lwage ~ educ + C(region) * exper`.
+"""Formulas: the columns of a model in terms of those of a table, as in `lwage ~ educ + C(region) * exper`.
 
-A formula is a sum of terms, a term a product of factors. A factor is a column, numbers or categories, or an expression
-of columns of numbers. The columns of a term are all products of the columns of its factors, where a category with the
-levels l_0 < ... < l_m has an indicator for each level, but not for l_0 if the term without this factor is in the model
-(an intercept is the empty term): then its indicator adds nothing (treatment coding).
+A formula is a sum of terms, a term a product of factors. A factor is a numeric or categorical column, or an expression
+of numeric columns. The columns of a term are all products of the columns of its factors, where a category with the
+levels l_0 < ... < l_m has an indicator for each level, except for l_0 if the model contains the term without this
+factor (the intercept is the empty term), since its indicator is then redundant (treatment coding).
 
-Formulas are read by formulaic. Expressions are computed by a small interpreter of their syntax trees, so a model file
+Formulas are parsed by formulaic. Expressions are evaluated by an interpreter of their syntax trees, so a model file
 cannot execute other code, and predictions do not need formulaic.
 """
 
@@ -49,7 +49,7 @@ TEXT = Allowed(lambda value: isinstance(value, str), "an instance of 'str'")
 
 
 class _Table:
-    """Columns of a frame as numbers or as codes of categories."""
+    """Columns of a frame as numbers or as category codes."""
 
     def __init__(self, X: Any, name: str) -> None:
         if not is_frame(X):
@@ -60,30 +60,30 @@ class _Table:
         self.frame, self.name = opened(X), name
 
     def column(self, name: str) -> Any:
-        """A column as narwhals sees it."""
+        """Return a column as a narwhals series."""
         if name not in self.frame.columns:
             raise DataError(no_such_column(name, self.frame.columns))
         return self.frame[name]
 
     def is_category(self, name: str) -> bool:
-        """Whether a column holds categories: text, booleans, or what the frame calls categorical."""
+        """Return whether a column is categorical: text, boolean, or of a categorical type."""
         dtype = self.column(name).dtype
         return is_category(dtype) or str(dtype) == "Boolean"
 
     def numbers(self, name: str, advice: str | None = None) -> Array:
-        """A column as float64."""
+        """Return a column as float64."""
         return column_numbers(self.column(name), self.name, advice).astype(np.float64)
 
 
 def _category_of(expression: str) -> str | None:
-    """The column whose categories an expression C(column) means."""
+    """Return the column of an expression C(column), else None."""
     if expression.startswith("C(") and expression.endswith(")"):
         return expression[2:-1].strip().strip("`")
     return None
 
 
 def _value(expression: str, table: _Table, advice: str | None = None) -> Array:
-    """An expression of columns of numbers, computed from its syntax tree."""
+    """Evaluate an expression of numeric columns from its syntax tree."""
     if expression in table.frame.columns:
         return table.numbers(expression, advice)
     try:
@@ -137,13 +137,13 @@ class Design:
     ----------
     formula : str
     target : str or None
-        What is left of the tilde.
+        The left-hand side.
     terms : tuple of tuples of str
         The factors of each term.
     full : tuple of tuples of bool
-        For each of them, whether every level of a category has an indicator, or all but the first.
+        For each factor, whether every level of a category has an indicator, or all except the first.
     levels : dict
-        The levels of each factor that is a category.
+        The levels of each categorical factor.
     """
 
     formula: str
@@ -154,7 +154,7 @@ class Design:
 
     @classmethod
     def learn(cls, formula: str, X: Any, intercept: bool, name: str, named: Collection[str] = ()) -> Self:
-        """Read a formula and the levels of its categories; a dot stands for all columns that are not `named`."""
+        """Parse a formula and learn the levels of its categories; a dot stands for all columns not in `named`."""
         table = _Table(X, name)
         target, terms, constant = _parsed(formula, [one for one in table.frame.columns if one not in named])
         if intercept and not constant:
@@ -172,7 +172,7 @@ class Design:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns, as formulaic has them."""
+        """Names of the columns, as in formulaic."""
         return tuple(itertools.chain.from_iterable(self._term_names(k) for k in range(len(self.terms))))
 
     def _term_names(self, k: int) -> list[str]:
@@ -186,7 +186,7 @@ class Design:
         return [":".join(parts) for parts in itertools.product(*choices)]
 
     def table(self, X: Any, name: str = "the model") -> Any:
-        """The columns of the formula for the rows of a frame.
+        """Compute the columns of the formula for the rows of a frame.
 
         Parameters
         ----------
@@ -227,9 +227,9 @@ class Design:
 
 
 def _coding(terms: Any, levels: Mapping[str, Any], intercept: bool) -> tuple[tuple[bool, ...], ...]:
-    """For each factor of each term whether all its levels have an indicator.
+    """Return for each factor of each term whether all its levels have an indicator.
 
-    Without an intercept all indicators of the first category that is a term of its own stand for it.
+    Without an intercept, the first category that is a term by itself has all its indicators.
     """
     known: set[frozenset[str]] = {frozenset(term) for term in terms}
     if intercept:
@@ -243,7 +243,7 @@ def _coding(terms: Any, levels: Mapping[str, Any], intercept: bool) -> tuple[tup
 
 
 def _are_equal(one: Array, other: Array) -> bool:
-    """Whether arrays have the same values; missing ones are equal."""
+    """Return whether arrays have the same values; missing ones are equal."""
     if "O" not in (one.dtype.kind, other.dtype.kind):
         return bool((np.asarray(one == other) | (np.asarray(one != one) & np.asarray(other != other))).all())
     pairs = zip(one.tolist(), other.tolist(), strict=True)  # (pandas.NA is neither equal nor unequal to anything)
@@ -256,7 +256,7 @@ def _values_of(column: Any) -> Any:
 
 
 def _parsed(formula: str, columns: list[str]) -> tuple[str | None, tuple[tuple[str, ...], ...], bool]:
-    """The target, the terms without the intercept, and whether there is one."""
+    """Return the target, the terms without the intercept, and whether there is an intercept."""
     try:
         from formulaic.errors import FormulaicError
         from formulaic.parser import DefaultFormulaParser
@@ -281,16 +281,16 @@ def _parsed(formula: str, columns: list[str]) -> tuple[str | None, tuple[tuple[s
 
 @schema.state(formula_=schema.Maybe(schema.Object(Design)))
 class FormulaModel:
-    """Mixin of models with a parameter `formula`: what users give is turned into the columns of the formula.
+    """Mixin of models with a parameter `formula`, which converts data to the columns of the formula.
 
-    `formula_` is the fitted design; `formula_.table(frame)` gives its columns, which `certificate_.verify` takes.
+    `formula_` is the fitted design; `formula_.table(frame)` returns its columns, for use with `certificate_.verify`.
 
     Parameters
     ----------
     formula : str, optional
         Formula of the columns and the target, such as "y ~ age + C(region) * income"; `fit` and `predict` then take a
         frame. Without a left-hand side, as in "~ age + C(region)", the target is the argument `y` of `fit`. With one, a
-        separate `y`, as cross-validation passes it, has to have the same values.
+        separate `y`, as cross-validation passes it, must have the same values.
     """
 
     formula: str | None = None
@@ -298,7 +298,7 @@ class FormulaModel:
     _labelled: bool
 
     def _learn_formula(self, X: Any, y: Any, *others: Any) -> tuple[Any, ...]:
-        """The design, if there is a formula, and columns, target and other columns by their values."""
+        """Return the design, if there is a formula, and features, target and other columns as values."""
         if self.formula is None:
             return None, X, y, *others
         if not TEXT.accepts(self.formula):
@@ -330,11 +330,11 @@ class FormulaModel:
 
     @staticmethod
     def _is_column_left_out(target: str, table: _Table, y: Any) -> bool:
-        """Whether the left-hand side of a formula is a column that the frame does not have, and y its values."""
+        """Return whether the frame lacks the left-hand side of a formula, and its values are passed as y."""
         return y is not None and not isinstance(y, str) and target.isidentifier() and target not in table.frame.columns
 
     def _target_by_formula(self, design: Design, X: Any, y: Any) -> Any:
-        """The left-hand side of the formula; a separate y, as cross-validation passes it, has to have these values."""
+        """Return the left-hand side of the formula; a separate y, as in cross-validation, must have these values."""
         right = "~ " + design.formula.partition("~")[2].strip()
         try:
             target = design.target_of(X, self._labelled, type(self).__name__)
@@ -373,13 +373,13 @@ class FormulaModel:
         return source
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The score of the model's kind: R2 or accuracy.
+        """Return the score: R2 of regressors, accuracy of classifiers.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), or name of a column of X
-            The true targets; none where the formula has them.
+            The true targets; not needed if the formula has a target.
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
 
         Returns
