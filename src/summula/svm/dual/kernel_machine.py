@@ -60,6 +60,7 @@ _MOST_STEPS = 10_000_000  # where that fails, at least: then the fit ends there,
 _MOST_STEP_WORK = 10**10  # steps times variables, which allows more steps for fewer than a thousand variables
 _MOST_WORK = 3e11  # values added up in steps and rows of the kernel: some ten minutes on two processors
 _MOST_WEIGHT = 1e150
+_LEAST_SPREAD = 1e-150  # of values whose squares do not underflow
 _TRIED = 256  # rows on which kernels that may not be positive semidefinite are tried
 
 _kernel_or_function = Allowed(callable, "a callable")
@@ -182,6 +183,8 @@ class KernelMachine(RowwiseEstimator):
         if self.gamma == "auto" or self.kernel in ("linear", "precomputed"):
             return 1.0 / float(X.shape[1])
         variance = _variance(X, weight)
+        if variance == 0 and 0 < float(X.max() - X.min()) < _LEAST_SPREAD:
+            return np.inf
         return 1.0 / (float(X.shape[1]) * variance) if variance > 0 else 1.0
 
     def _read(self, run: Run) -> tuple[Any, Array | None, Array]:
@@ -232,8 +235,8 @@ class KernelMachine(RowwiseEstimator):
             self.gamma_ = self._find_gamma(X, weight)
         if not np.isfinite(self.gamma_) or (self.gamma_ == 0.0 and isinstance(self.gamma, str)):
             raise DataError(
-                "The dual coefficients or intercepts are not finite: the squares of the values of X overflow; scale "
-                "the columns."
+                "The dual coefficients or intercepts are not finite: the squares of the values of X overflow or "
+                "underflow; scale the columns."
             )
         self.shape_fit_ = (int(X.shape[0]), int(X.shape[1]))
         task = self._task(weight, y)
