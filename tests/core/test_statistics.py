@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
+from summula.core.data.chunks import Chunk
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import TreeSum
 from summula.core.numerics import statistics
@@ -412,3 +413,18 @@ def test_the_shortcut_for_columns_near_0_agrees_with_their_spread(spread, rows, 
     np.testing.assert_allclose(found, of_all, rtol=rows * np.finfo(float).eps)
     near = rng.standard_normal((rows, 5))
     assert not far_origin(MemorySource(near, None, None, np.dtype(float)).chunk(0, rows)).any() or rows == 1
+
+
+@pytest.mark.parametrize("statistic", [Gram, Moments])
+def test_sums_in_single_precision_are_about_the_origin_that_they_state(statistic):
+    """Not about the nearest origin in single precision, which may be as far from it as the rows are."""
+    rng = np.random.default_rng(0)
+    X = (3.0 * rng.normal(size=(500, 2)) + [1e8, -3e7]).astype(np.float32)
+    origin = X.mean(axis=0, dtype=np.float64)
+    assert (origin.astype(np.float32) != origin).all()
+    sums = statistic.map(Chunk(X, None, None, 0, 500, F32), origin)
+    away = X.astype(np.float64) - origin
+    assert sums.origin is origin
+    np.testing.assert_allclose(sums.total, away.sum(axis=0), atol=1e-2)
+    squares = np.diagonal(sums.products) if statistic is Gram else sums.square
+    np.testing.assert_allclose(squares, (away**2).sum(axis=0), rtol=1e-5)

@@ -1,4 +1,4 @@
-"""Targets and weights of any size: the same model in other units, or one sentence; never garbage or a warning."""
+"""Columns, targets and weights of any size: the same model in other units, or one sentence; never garbage or a warning."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from summula import linear_model
 from summula.cluster import KMeans
 from summula.core.errors import DataError
 from summula.decomposition import PCA, FactorAnalysis
@@ -23,6 +24,9 @@ from summula.ensemble import (
 from summula.linear_model import LogisticRegression, PoissonRegressor
 from summula.mixture import GaussianMixture
 from summula.naive_bayes import GaussianNB, MixedNB
+from summula.neighbors import NearestCentroid
+from summula.preprocessing import StandardScaler
+from summula.svm import SVC
 from summula.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 RNG = np.random.default_rng(0)
@@ -132,3 +136,105 @@ def test_huge_weights_leak_no_warning_about_overflow(model: Any) -> None:
         fitted = clone(model).fit(X, LABELS, weight)
         assert np.isfinite(fitted.coef_).all()
         assert fitted.certificate_.verify(X, LABELS, weight)
+
+
+# Powers of two: squares of the values have fewer digits, or are 0.
+UNDERFLOWING = (-520, -531, -600, -1000)
+UNDERFLOWS = r"Column 1 contains values so small that their squares underflow float64; rescale it first\."
+# Each column is put in units of its own.
+IN_OWN_UNITS = [
+    StandardScaler(),
+    PCA(2, scale=True),
+    FactorAnalysis(1),
+    LinearDiscriminantAnalysis(),
+    LinearDiscriminantAnalysis(shrinkage="auto"),
+    QuadraticDiscriminantAnalysis(),
+    NearestCentroid(),
+    GaussianMixture(2, random_state=0),
+    LogisticRegression(C=np.inf),
+    linear_model.GeneralizedLinearRegressor(family="binomial"),
+]
+# Only the largest columns count.
+IN_ONE_UNIT = [PCA(2), KMeans(2, random_state=0), GaussianNB(), SVC(), linear_model.Ridge(), LogisticRegression()]
+
+
+def scaled(power: int, columns: Any = 1) -> Any:
+    Z = X.copy()
+    Z[:, columns] *= 2.0**power
+    return Z
+
+
+@pytest.mark.parametrize("power", UNDERFLOWING)
+@pytest.mark.parametrize("model", IN_OWN_UNITS, ids=str)
+def test_columns_whose_squares_underflow_are_named(model: Any, power: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(DataError, match=UNDERFLOWS):
+            clone(model).fit(scaled(power), LABELS)
+
+
+@pytest.mark.parametrize("model", [one for one in IN_OWN_UNITS if hasattr(one, "decision_function")], ids=str)
+def test_columns_whose_squares_are_small_are_as_good_as_others(model: Any) -> None:
+    plain, other = clone(model).fit(X, LABELS), clone(model).fit(scaled(-480), LABELS)
+    expected = plain.predict_proba(X)
+    np.testing.assert_allclose(other.predict_proba(scaled(-480)), expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("power", UNDERFLOWING)
+@pytest.mark.parametrize("model", IN_ONE_UNIT, ids=str)
+def test_small_columns_beside_others_are_harmless(model: Any, power: int) -> None:
+    plain, other = clone(model).fit(scaled(-300), LABELS), clone(model).fit(scaled(power), LABELS)
+    method = "transform" if isinstance(model, PCA) else "predict"
+    expected = getattr(plain, method)(scaled(-300))
+    np.testing.assert_allclose(getattr(other, method)(scaled(power)), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("power", UNDERFLOWING)
+@pytest.mark.parametrize("model", IN_ONE_UNIT[:4], ids=str)
+def test_small_columns_alone_are_refused(model: Any, power: int) -> None:
+    with pytest.raises(DataError, match="underflow"):
+        clone(model).fit(X * 2.0**power, LABELS)
+
+
+@pytest.mark.parametrize("power", UNDERFLOWING)
+@pytest.mark.parametrize("rows", [150, 20_000])
+def test_least_squares_do_not_depend_on_the_unit_of_a_column(power: int, rows: int) -> None:
+    rng = np.random.default_rng(1)
+    Z = rng.normal(size=(rows, 3))
+    y = Z @ [1.0, -2.0, 0.5] + rng.normal(size=rows)
+    plain = linear_model.LinearRegression().fit(Z, y)
+    other = linear_model.LinearRegression().fit(Z * [1.0, 2.0**power, 1.0], y)
+    np.testing.assert_allclose(other.coef_ * [1.0, 2.0**power, 1.0], plain.coef_, rtol=1e-11)
+    np.testing.assert_allclose(other.intercept_, plain.intercept_, rtol=1e-9)
+
+
+def test_columns_whose_spread_is_lost_have_no_polynomials() -> None:
+    with pytest.raises(DataError, match=UNDERFLOWS):
+        linear_model.PolynomialRegression().fit(scaled(-600), Y)
+    np.testing.assert_allclose(
+        linear_model.PolynomialRegression().fit(scaled(-531), Y).predict(scaled(-531)),
+        linear_model.PolynomialRegression().fit(X, Y).predict(X), rtol=1e-9, atol=1e-12,
+    )  # fmt: skip
+
+
+def test_values_that_cancel_in_the_sums_are_found_in_the_rows() -> None:
+    Z = np.array([[-1e-200, 1.0], [1e-200, 2.0]])
+    with pytest.raises(DataError, match="Column 0 contains values so small"):
+        StandardScaler().fit(Z)
+
+
+def test_constant_columns_are_not_taken_for_small_ones() -> None:
+    Z = np.column_stack([X[:, 0], np.full(150, 3.0), LABELS])  # the last one is constant within each class
+    Z[7, 1] = np.nan
+    StandardScaler().fit(Z)
+    Z[7, 1] = 3.0
+    NearestCentroid().fit(Z, LABELS)
+    Z[7, 1] = 4.0
+    StandardScaler().fit(Z, sample_weight=np.arange(150) != 7)
+
+
+def test_small_values_in_single_precision_are_squared_in_double() -> None:
+    Z = (X * 1e-22).astype(np.float32)
+    np.testing.assert_allclose(StandardScaler().fit(Z).scale_, Z.astype(float).std(axis=0), rtol=1e-6)
+    with pytest.raises(DataError, match="underflow float32"):
+        PCA(2).fit(Z)

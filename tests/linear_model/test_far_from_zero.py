@@ -232,3 +232,20 @@ def test_lasso_fits_do_not_lie_above_their_gap(seed: int, dtype: Any) -> None:
     primal, gap = Decimal(model.certificate_.primal), Decimal(model.certificate_.gap)
     assert here - least <= gap < Decimal("inf")
     assert primal - gap <= least
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_lasso_without_intercept_in_single_precision(seed: int, positive: bool) -> None:
+    """Squares of the columns, about 0, have fewer digits than the objective."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 3)) * 10.0 ** rng.uniform(-2, 3, 3) + 10.0 ** rng.uniform(4, 8, 3) * rng.choice([0, 1], 3)
+    y = (X[:, 0] - X[:, 0].mean()) / X[:, 0].std() + rng.normal(size=60) + 2.0
+    X, y = X.astype(np.float32), y.astype(np.float32)
+    model = linear_model.Lasso(0.05, fit_intercept=False, positive=positive).fit(X, y)
+    assert model.certificate_.verify(X, y)
+    weight = np.full(60, 1 / 60)
+    here = exact.objective(exact.squared, X, y, weight, [model.coef_], [0.0], 0.05)
+    assert abs(Decimal(model.certificate_.primal) - here) <= Decimal("1e-5") * here
+    assert 0 <= Decimal(model.certificate_.gap) <= here * Decimal("1.00001")

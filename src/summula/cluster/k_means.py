@@ -33,7 +33,7 @@ from summula.core.data.sources import MemorySource
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import draw_seed, stream_key
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator.input.finiteness import raise_if_overflowing
+from summula.core.estimator.input.finiteness import raise_if_overflowing, raise_if_underflowing
 from summula.core.estimator.parameters import (
     Allowed,
     array_like,
@@ -335,12 +335,15 @@ def spread_of(run: Run) -> Spread:
         if not np.isfinite(S).all():
             run.raise_if_not_finite()
             raise_if_overflowing(run.source, np.diagonal(scatter.products))
+        squares = np.diagonal(scatter.products)
+        raise_if_underflowing(run.source, squares, scatter.total, each=False, dtype=run.source.dtype)
         variance = float(np.diagonal(S).mean() / scatter.weight)
         return Spread(origin, variance, functools.partial(spectral_bound, scatter))
     moments = run.sum(Moments, origin, "spread")
     if not np.isfinite(moments.square).all() or (moments.count < run.source.n_rows).any():
         run.raise_if_not_finite()
         raise_if_overflowing(run.source, moments.square)
+    raise_if_underflowing(run.source, moments.square, moments.total, each=False)
     return Spread(origin, float(moments.variance.mean()), lambda k: 0.0)
 
 

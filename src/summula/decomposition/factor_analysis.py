@@ -190,7 +190,7 @@ class FactorAnalysis(LatentVariables):
         return self
 
     def _sums_of(self, run: Run) -> Gram:
-        return sum_products(run, Problem(center=True, scale=False))
+        return sum_products(run, Problem(center=True, scale=False), each=True)
 
     def _use_sums(self, sums: Gram, weighted: bool) -> None:
         self._keep_sums(sums, weighted)

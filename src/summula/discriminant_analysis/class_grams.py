@@ -81,6 +81,11 @@ class ClassGrams(Sum):
         return np.diagonal(self.products, axis1=1, axis2=2)
 
     @property
+    def column_totals(self) -> Array:
+        """Sums of each column in each class."""
+        return self.total
+
+    @property
     def n_rows(self) -> int:
         """Number of rows, of all classes together."""
         return int(self.count.sum())

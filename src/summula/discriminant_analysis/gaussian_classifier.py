@@ -75,6 +75,7 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
 
     _accepts_sparse = False
     _statistic = ClassGrams
+    _standardises = True
     _no_svd: ClassVar[str]
 
     priors: Any

@@ -24,7 +24,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.data.sources import MappedSource, Source
 from summula.core.docstrings import inherit_docs
-from summula.core.estimator.input.finiteness import raise_if_overflowing
+from summula.core.estimator.input.finiteness import raise_if_overflowing, raise_if_underflowing
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
@@ -168,6 +168,8 @@ class PolynomialRegression(LeastSquaresModel):
         """Return c and h of equation (1)."""
         moments = run.sum(Moments, run.origin()[: run.source.n_features], "mean and spread")
         raise_if_overflowing(run.source, moments.square)
+        varies = (moments.square > 0).astype(np.float64)  # a spread with few digits is as good
+        raise_if_underflowing(run.source, varies, moments.total)
         centre = moments.mean if self.fit_intercept else np.zeros(run.source.n_features)
         spread = np.sqrt(moments.variance + (0.0 if self.fit_intercept else moments.mean**2))
         return centre, np.where(spread > 0, 2 * spread, 1.0)

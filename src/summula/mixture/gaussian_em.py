@@ -14,7 +14,7 @@ from summula import em
 from summula.core.data.layout.blocks import aligned
 from summula.core.engine.random import stream_key, uniform
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.input.finiteness import raise_if_overflowing
+from summula.core.estimator.input.finiteness import raise_if_overflowing, raise_if_underflowing
 from summula.core.estimator.parameters import numbers_in
 from summula.core.estimator.run import Run
 from summula.mixture.gaussians import Gaussians, GaussianSums, cholesky_factors, collapse, maximized
@@ -167,6 +167,7 @@ def _filled(sample: RowSample, run: Run) -> tuple[Array, Array]:
         rows = np.where(missing, mean, rows)
         variance = (present_weight * (rows - mean) ** 2).sum(axis=0) / counts
     raise_if_overflowing(run.source, variance)
+    raise_if_underflowing(run.source, variance * run.source.n_rows, origin - mean)
     return rows, np.where(variance > 0, np.sqrt(variance), 1.0)
 
 

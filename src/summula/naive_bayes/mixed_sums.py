@@ -48,6 +48,11 @@ class MixedSums(Sum):
         return self.moments.column_squares
 
     @property
+    def column_totals(self) -> Array:
+        """Sums of the same columns in each class."""
+        return self.moments.column_totals
+
+    @property
     def n_rows(self) -> int:
         """Number of rows, of all classes together."""
         return self.counts.n_rows

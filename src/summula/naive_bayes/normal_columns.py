@@ -58,6 +58,11 @@ class ClassMoments(Sum):
         return self.moments.column_squares
 
     @property
+    def column_totals(self) -> Array:
+        """Sums of the same columns in each class."""
+        return self.moments.column_totals
+
+    @property
     def n_rows(self) -> int:
         """Number of rows, of all classes together."""
         return int(self.count.sum())

@@ -116,6 +116,7 @@ class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClass
 
     _statistic = Moments
     _fewest_classes = 2
+    _standardises = True
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "metric": (one_of("euclidean", "manhattan"),),
         "shrink_threshold": (none, real(0.0, open_low=True)),

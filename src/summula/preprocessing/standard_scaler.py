@@ -17,7 +17,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.sources import Source
 from summula.core.errors import DataError
 from summula.core.estimator.additive import SAVED_SUMS, AdditiveEstimator, sums_by_class_rule
-from summula.core.estimator.input.finiteness import raise_if_overflowing
+from summula.core.estimator.input.finiteness import raise_if_overflowing, raise_if_underflowing
 from summula.core.estimator.parameters import Allowed, boolean, none, real
 from summula.core.estimator.run import Run
 from summula.core.estimator.transformer import Transformer
@@ -103,6 +103,7 @@ class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
         sums: Moments = super()._sums_of(run)
         if self.with_std:
             raise_if_overflowing(run.source, sums.square)
+            raise_if_underflowing(run.source, sums.square, sums.total)
         return sums
 
     def _solve(self, sums: Moments) -> None:

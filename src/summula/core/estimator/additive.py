@@ -21,7 +21,7 @@ from summula.core.data.labels import union_of_labels
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.classifier import Classifier, classes_of_parts
 from summula.core.estimator.estimator import Estimator
-from summula.core.estimator.input.finiteness import raise_if_overflowing
+from summula.core.estimator.input.finiteness import raise_if_overflowing, raise_if_underflowing
 from summula.core.estimator.input.tracked_rows import RowHashes, label_keys, without_rows
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -277,6 +277,7 @@ class AdditiveClassifier(AdditiveEstimator, Classifier):
     """A classifier that stores sums per class: `_solve` receives the sum of `Grouped(self._statistic, n_classes)`."""
 
     _fewest_classes = 1  # later calls may add classes
+    _standardises: ClassVar[bool] = False  # whether it puts every column in units of its own
 
     @with_callbacks
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -306,7 +307,7 @@ class AdditiveClassifier(AdditiveEstimator, Classifier):
         return self
 
     def _sums_of(self, run: Run) -> Any:
-        return sums_by_class(run, self._statistic, len(self.classes_))
+        return sums_by_class(run, self._statistic, len(self.classes_), each=self._standardises)
 
     def _paired(self, other: Any) -> tuple[Any, Any]:
         """Return the sums of both models for the union of their classes."""
@@ -317,14 +318,19 @@ class AdditiveClassifier(AdditiveEstimator, Classifier):
         return regrouped(mine, places[0], len(classes)), regrouped(theirs, places[1], len(classes))
 
 
-def sums_by_class(run: Run, statistic: Any, n_classes: int) -> Any:
-    """Return the statistic of each class, about origins near the class means."""
+def sums_by_class(run: Run, statistic: Any, n_classes: int, *, each: bool = False) -> Any:
+    """Return the statistic of each class, about origins near the class means.
+
+    `each` tells whether the model puts every column in units of its own (see `raise_if_underflowing`).
+    """
     chunk = run.first_chunk()
     if hasattr(statistic, "map_groups") and chunk.dtype != np.float64:  # these sums are always in double precision
         chunk = replace(chunk, dtype=np.dtype(np.float64))
     sums = run.sum(Grouped(statistic, n_classes), pilot_origins(chunk, n_classes))
     if sums.column_squares is not None and sums.column_squares.shape[-1] == run.source.n_features:
-        raise_if_overflowing(run.source, sums.column_squares.max(axis=0))
+        squares = sums.column_squares.max(axis=0)
+        raise_if_overflowing(run.source, squares)
+        raise_if_underflowing(run.source, squares, np.abs(sums.column_totals).max(axis=0), each=each)
     return sums
 
 

@@ -95,6 +95,17 @@ def weight_sums(chunk: Chunk) -> tuple[int, float, float]:
     return len(positive), float(positive.sum()), float(np.log(positive).sum())
 
 
+def _in_products(chunk: Chunk, origin: Array) -> Array:
+    """Return an origin as it is subtracted from rows in single precision, which may not hold it; else itself."""
+    return origin if chunk.dtype == np.float64 else origin.astype(chunk.dtype).astype(np.float64)
+
+
+def _in_range(square: NDArray[Any], total: NDArray[Any], n: int) -> bool:
+    """Whether sums of n squares in single precision neither overflow nor, but for constant columns, lose digits."""
+    some = (square > 0) | (total != 0)
+    return bool(np.isfinite(square).all() and (square[some] >= n * np.finfo(square.dtype).tiny).all())
+
+
 def _shifted(chunk: Chunk, origin: Array, *, lead: bool = False, block: NDArray[Any]) -> NDArray[Any]:
     """Return the rows of [X, Y] minus the origin, times the root of their weight; `lead` prepends the constant 1.
 
@@ -151,6 +162,11 @@ class Moments(Sum):
         """Sums of squares of each column."""
         return self.square
 
+    @property
+    def column_totals(self) -> Array:
+        """Sums of each column."""
+        return self.total
+
     @classmethod
     @np.errstate(over="ignore", invalid="ignore")
     def map(cls, chunk: Chunk, params: Array) -> Self:
@@ -158,7 +174,8 @@ class Moments(Sum):
         d = chunk.n_features
         if chunk.is_sparse:
             return cls._of_sparse(chunk, params)
-        block = chunk.write(chunk.blank(d), params.astype(chunk.dtype))
+        shift = _in_products(chunk, params)
+        block = chunk.write(chunk.blank(d), shift.astype(chunk.dtype))
         w = np.ones(len(chunk), chunk.dtype) if chunk.weight is None else chunk.weight.astype(chunk.dtype)
         total = product(block.T, w[:, None])[:, 0]
         count, weight = np.full(d, len(chunk)), np.full(d, w.sum(dtype=np.float64))
@@ -169,9 +186,9 @@ class Moments(Sum):
             total = product(block.T, w[:, None])[:, 0]
         np.multiply(block, block, out=block)
         square = product(block.T, w[:, None])[:, 0]
-        if chunk.dtype != np.float64 and not np.isfinite(square).all():
+        if chunk.dtype != np.float64 and not _in_range(square, total, len(chunk)):
             return cls.map(replace(chunk, dtype=np.dtype(np.float64)), params)
-        return cls(count, weight, params, total.astype(np.float64), square.astype(np.float64))
+        return cls(count, weight, shift, total.astype(np.float64), square.astype(np.float64)).recentre(params)
 
     @classmethod
     def _of_sparse(cls, chunk: Chunk, params: Array) -> Self:
@@ -266,9 +283,11 @@ class Moments(Sum):
 
     def recentre(self, origin: Array) -> Self:
         """Return the same sums about another origin."""
+        if origin is self.origin:
+            return self
         shift = origin - self.origin
         if not shift.any():
-            return self
+            return replace(self, origin=origin)
         square = self.square - 2 * shift * self.total + shift**2 * self.weight
         return replace(self, origin=origin, total=self.total - shift * self.weight, square=square)
 
@@ -313,8 +332,9 @@ class Gram(Sum):
     @classmethod
     def map(cls, chunk: Chunk, params: Array) -> Self:
         """Return the Gram matrix of one chunk about the origin `params`."""
-        total, products = _sparse_products(chunk, params) if chunk.is_sparse else _dense_products(chunk, params)
-        return cls(*weight_sums(chunk), params, total, products)
+        shift = params if chunk.is_sparse else _in_products(chunk, params)
+        total, products = _sparse_products(chunk, params) if chunk.is_sparse else _dense_products(chunk, shift)
+        return cls(*weight_sums(chunk), shift, total, products).recentre(params)
 
     @classmethod
     def accumulate(cls, before: Self | None, chunk: Chunk, params: Array) -> Self:
@@ -342,7 +362,7 @@ class Gram(Sum):
             return self
         shift = origin - self.origin
         if not shift.any():
-            return self
+            return replace(self, origin=origin)
         cross = np.outer(self.total, shift)
         products = self.products - cross - cross.T + self.weight * np.outer(shift, shift)
         return replace(self, origin=origin, total=self.total - self.weight * shift, products=products)

@@ -8,7 +8,8 @@ A statistic is a frozen dataclass derived from `Sum`. It defines `map`; its fiel
     largest: float = field(metadata=merged_by(max))     merged by a function of two values: rows cannot be removed
     origin: Array       the origin of the other fields: unchanged, and the other side is re-centred
 
-Two declarations serve validation: `nonnegative` fields, and `column_squares`, the sums of squares of columns.
+Declarations serve validation: `nonnegative` fields, and the sums of columns and of their squares, `column_totals` and
+`column_squares`.
 """
 
 from __future__ import annotations
@@ -81,6 +82,11 @@ class Sum:
     @property
     def column_squares(self) -> NDArray[np.float64] | None:
         """Sums of squares of each column, with the columns along the last axis; None if unavailable."""
+        return None
+
+    @property
+    def column_totals(self) -> NDArray[np.float64] | None:
+        """Sums of each column, where there are `column_squares`."""
         return None
 
     def recentre(self, origin: Any) -> Self:

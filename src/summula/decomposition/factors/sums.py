@@ -45,7 +45,7 @@ def read(run: Run) -> Data:
     if d <= KEPT_COLUMNS or n > d:
         if d > _MOST_COLUMNS:
             raise ParameterError(f"The covariance matrix of {d} columns is too large: use fewer than {_MOST_COLUMNS}.")
-        return spread_of(sum_products(run, Problem(center=True, scale=False)), unit)
+        return spread_of(sum_products(run, Problem(center=True, scale=False), each=True), unit)
     origin = run.origin()[:d]
     rows, weight = gather(run, origin)
     if not np.isfinite(rows).all():
@@ -76,7 +76,8 @@ def spread_about(run: Run, mean: Array) -> Spread:
     n, d = run.source.n_rows, run.source.n_features
     unit = float(np.finfo(run.source.dtype).eps)
     if d <= KEPT_COLUMNS or n > d:
-        gram = run.sum(Gram, mean, "products of columns")
+        # As in `read`: where columns are collinear, rounding of other sums would be a multiple of what is compared.
+        gram = sum_products(run, Problem(center=True, scale=False), each=True).recentre(mean)
         return of_matrix(gram.products / gram.weight, gram.weight, _nothing(mean, unit))
     rows, weight = gather(run, mean)
     return of_rows(rows * np.sqrt(weight)[:, None], float(weight.sum()), _nothing(mean, unit))

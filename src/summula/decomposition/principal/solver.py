@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from summula import em
 from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import ParameterError, warn
-from summula.core.estimator.input.finiteness import raise_if_overflowing
+from summula.core.estimator.input.finiteness import raise_if_overflowing, raise_if_underflowing
 from summula.core.estimator.run import Run
 from summula.core.numerics.solution import Solution
 from summula.core.numerics.statistics import Gram, off_centre
@@ -55,13 +55,19 @@ class Found(NamedTuple):
     sums: Gram | None
 
 
-def sum_products(run: Run, problem: Problem) -> Gram:
-    """Return products of all pairs of columns, about an origin near the mean, or about 0; NaN for missing values."""
+def sum_products(run: Run, problem: Problem, *, each: bool | None = None) -> Gram:
+    """Return products of all pairs of columns, about an origin near the mean, or about 0; NaN for missing values.
+
+    `each` states whether every column is divided by its own scale, by default whether the problem scales them.
+    """
     d = run.source.n_features
     origin = run.origin()[:d] if problem.center else np.zeros(d)
     gram = run.sum(Gram, origin, "products of columns")
     if not np.isnan(gram.total).any():
-        raise_if_overflowing(run.source, np.diagonal(gram.products))
+        squares = np.diagonal(gram.products)
+        raise_if_overflowing(run.source, squares)
+        each = problem.scale if each is None else each
+        raise_if_underflowing(run.source, squares, gram.total, each=each, dtype=run.source.dtype)
     if problem.center and not run.source.is_sparse and np.isfinite(gram.total).all() and off_centre(gram):
         return run.sum(Gram, gram.mean, "products of columns, re-centred")
     return gram

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from summula.core.engine.threads import solving
 from summula.core.errors import DataError
+from summula.core.estimator.input.finiteness import raise_if_underflowing
 from summula.core.numerics.solution import Solution
 from summula.linear_model.glm.bounds.gap import judge
 from summula.linear_model.glm.bounds.returned import point_of, returned
@@ -98,6 +99,9 @@ def solve(
         solution = replace(solution, status="stopped", converged=False)
     if not np.isfinite(solution.value):
         raise DataError("The loss is infinite at the starting point; scale the columns, or choose another link.")
+    if problem.penalty == 0 and (largest := objective.state.largest) is not None:
+        # The Hessian, whose diagonal is about squares of the columns, is all that limits the coefficients.
+        raise_if_underflowing(source, source.n_rows * largest**2, largest)
     if problem.penalty == 0 and problem.low is None:
         solution = replace(solution, x=_shortest(objective, solution))
     return _finished(objective, solution)

@@ -91,7 +91,8 @@ def returned(one: Centred, solution: L1Solution, penalty: Penalty, fit_intercept
         slope = one.quadratic.slope(v, np.flatnonzero(v))
         value = judged(v, slope, one.quadratic, penalty)[0]
         gap += max(value - solution.value, 0.0)
-    gap += _rounding(one, v, slope, penalty, float(np.finfo(dtype).eps)) + _ROUNDINGS * _EPS * abs(value)
+    gap += _rounding(one, v, slope, penalty, value, float(np.finfo(dtype).eps)) + _ROUNDINGS * _EPS * abs(value)
+    gap = min(gap, value)  # no objective is below 0
     if not fit_intercept:
         return Returned(v, 0.0, value, gap)
     lead = one.lead(v)
@@ -100,18 +101,19 @@ def returned(one: Centred, solution: L1Solution, penalty: Penalty, fit_intercept
     return Returned(v, float(intercept[0]), value + lost, gap + lost)
 
 
-def _rounding(one: Centred, v: Array, slope: Array, penalty: Penalty, unit: float) -> float:
+def _rounding(one: Centred, v: Array, slope: Array, penalty: Penalty, value: float, unit: float) -> float:
     """Bound the effect of rounding of relative size `unit` in sums about the origin on objective and gap.
 
     In single precision the objective is known to that precision only, which the gap includes. The error of a slope is
     `unit` times the norms of column and target. If this may make the dual point infeasible, the bound is too small by
-    this error times |v|_1.
+    this error times |v|_1 of the best point, at which a |v|_1 is at most the objective here.
     """
     lengths = np.sqrt(one.squares + one.drift_x**2)
     target = float(np.sqrt(one.quadratic.c) + abs(one.drift_y) + lengths @ np.abs(v))
     wrong = _ROUNDINGS * unit * target * lengths
     scaled = np.abs(slope - penalty.l2 * v) + wrong >= penalty.l1
-    return _ROUNDINGS * unit * target**2 + float(wrong.max(initial=0.0, where=scaled) * np.abs(v).sum())
+    reach = value / penalty.l1 if penalty.l1 else float(np.abs(v).sum())
+    return _ROUNDINGS * unit * target**2 + float(wrong.max(initial=0.0, where=scaled)) * reach
 
 
 def use_gram(source: Source) -> bool:
@@ -135,6 +137,9 @@ def quadratics_of(run: Run, fit_intercept: bool) -> list[Centred]:
         raise_if_sums_overflow(gram, source)
         if fit_intercept and not source.is_sparse and off_centre(gram):
             gram = run.sum(Gram, gram.mean, "Gram matrix, re-centred")
+        elif source.dtype == np.float32 and not source.is_sparse and off_centre(gram):
+            # Squares of columns far from 0 take more digits than single precision has.
+            gram = run.sum(Gram, gram.mean, "Gram matrix, re-centred").recentre(origin)
         return gram_quadratic(gram, source.n_features, fit_intercept)
     chunk = source.chunk(0, source.n_rows)
     assert chunk.y is not None

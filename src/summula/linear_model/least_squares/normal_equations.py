@@ -69,7 +69,8 @@ def from_gram(gram: Gram, problem: Problem, d: int, squares: Array | None = None
     S = gram.centred() if problem.fit_intercept else gram.products
     alive = live_columns(gram, S, problem.fit_intercept, d, squares)
     about_origin = gram.products.diagonal()[:d]
-    if not about_origin.all() and ((about_origin == 0) & (gram.total[:d] != 0)).any():
+    few = about_origin < gram.count * np.finfo(np.float64).tiny
+    if few.any() and (few & ((about_origin > 0) | (gram.total[:d] != 0))).any():
         return None, np.inf  # squares underflow
     if not alive.any():
         return None, np.inf

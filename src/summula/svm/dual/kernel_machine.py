@@ -59,6 +59,7 @@ _MOST_STEPS = 10_000_000  # minimum number of steps if that fails, after which t
 _MOST_STEP_WORK = 10**10  # steps times variables, which allows more steps for fewer than a thousand variables
 _MOST_WORK = 3e11  # number of values summed in steps and kernel rows: about ten minutes on two processors
 _MOST_WEIGHT = 1e150
+_LEAST_SPREAD = 1e-150  # minimum range of values whose squares do not underflow
 
 _kernel_or_function = Allowed(callable, "a callable")
 
@@ -180,6 +181,8 @@ class KernelMachine(RowwiseEstimator):
         if self.gamma == "auto" or self.kernel in ("linear", "precomputed"):
             return 1.0 / float(X.shape[1])
         variance = variance_of(X, weight)
+        if variance == 0 and 0 < float(X.max() - X.min()) < _LEAST_SPREAD:
+            return np.inf
         return 1.0 / (float(X.shape[1]) * variance) if variance > 0 else 1.0
 
     def _read(self, run: Run) -> tuple[Any, Array | None, Array]:
@@ -230,8 +233,8 @@ class KernelMachine(RowwiseEstimator):
             self.gamma_ = self._find_gamma(X, weight)
         if not np.isfinite(self.gamma_) or (self.gamma_ == 0.0 and isinstance(self.gamma, str)):
             raise DataError(
-                "The dual coefficients or intercepts are not finite: the squares of the values of X overflow; scale "
-                "the columns."
+                "The dual coefficients or intercepts are not finite: the squares of the values of X overflow or "
+                "underflow; scale the columns."
             )
         self.shape_fit_ = (int(X.shape[0]), int(X.shape[1]))
         task = self._task(weight, y)

@@ -15,10 +15,11 @@ from summula.core.data.sources import Source
 from summula.core.errors import DataError
 from summula.core.numerics.sums import Sum, merged_by
 
-__all__ = ["has_bad_values", "raise_if_not_finite", "raise_if_overflowing"]
+__all__ = ["has_bad_values", "raise_if_not_finite", "raise_if_overflowing", "raise_if_underflowing"]
 
 Array = NDArray[Any]
 
+_LEADING_ROWS = 256  # which show whether a column varies
 _NO_ROW = np.iinfo(np.int64).max
 
 
@@ -77,6 +78,45 @@ def raise_if_overflowing(source: Source, square: Array) -> None:
         raise DataError(
             f"{source.column(int(j))} contains values so large that their squares overflow float64; rescale it first."
         )
+
+
+def raise_if_underflowing(source: Source, square: Array, total: Array, *, each: bool = True, dtype: Any = None) -> None:
+    """Raise DataError for the first column that varies, and whose sum of squares loses digits to underflow.
+
+    Parameters
+    ----------
+    square, total : ndarray of shape (n_features,)
+        Sums of squares and of values about an origin. Where both are 0, the leading rows tell whether a column varies.
+    each : bool
+        Whether the model puts every column in units of its own. If not, small columns beside a larger one are harmless.
+    dtype : dtype, optional
+        How the squares were computed; float64 by default.
+    """
+    number = np.finfo(np.float64 if dtype is None else dtype)
+    least = source.n_rows * float(number.tiny)  # half a unit of the smallest numbers is lost in each square
+    if not (square < least).any() or not (each or (square < least).all()):
+        return
+    lost = (square < least) & ((square > 0) | (total != 0))
+    constant = np.flatnonzero((square == 0) & (total == 0))
+    if not lost.any() and len(constant) and not source.is_sparse:
+        lost[constant] = _vary(source.chunk(0, min(source.n_rows, _LEADING_ROWS)).positive, constant)
+    for j in np.flatnonzero(lost):
+        squares = "squares, times the weights," if source.weighted else "squares"
+        raise DataError(
+            f"{source.column(int(j))} contains values so small that their {squares} underflow {number.dtype}; "
+            "rescale it first."
+        )
+
+
+def _vary(chunk: Chunk, columns: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Whether columns have several values within a class."""
+    X = chunk.dense()[:, columns]
+    codes = np.zeros(len(X), np.int32) if chunk.codes is None else chunk.codes
+    varies = np.zeros(len(columns), bool)
+    for code in np.unique(codes[codes >= 0]):
+        mine = X[codes == code]
+        varies |= ((mine < mine[0]) | (mine > mine[0])).any(axis=0)  # not where values are missing
+    return varies
 
 
 def raise_if_not_finite(source: Source, estimator: str, *, allow_nan: bool = False) -> None:
