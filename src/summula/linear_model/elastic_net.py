@@ -23,7 +23,17 @@ from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.linear.linear_predictor import LinearPredictor, one_row_one_target
-from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
+from summula.core.estimator.parameters import (
+    Allowed,
+    array_like,
+    boolean,
+    integer,
+    is_true,
+    none,
+    one_of,
+    random_state,
+    real,
+)
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.model_files import schema
 from summula.linear_model.l1.problem import Centred, L1Certificate, certified_zeros, quadratics_of, returned
@@ -256,7 +266,11 @@ class ElasticNet(MultiOutputMixin, L1Model):
         -------
         self
         """
-        before = np.atleast_2d(self.coef_).astype(np.float64) if self.warm_start and hasattr(self, "coef_") else None
+        before = (
+            np.atleast_2d(self.coef_).astype(np.float64)
+            if is_true(self.warm_start) and hasattr(self, "coef_")
+            else None
+        )
         with self._fitting(X, y, sample_weight) as run, one_blas_thread():
             if self.alpha == 0:
                 warn(
