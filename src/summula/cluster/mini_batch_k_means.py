@@ -40,7 +40,7 @@ from summula.core.data.sources import MemorySource
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import SerialEngine, engine
 from summula.core.engine.random import choice, draw_seed, permutation, stream_key, uniform
-from summula.core.errors import ParameterError, warn
+from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -219,6 +219,11 @@ default="k-means++"
                 inertia = few.sum(ClusterSums, LloydPass(Centres.of(start, origin))).inertia
                 if inertia < best:
                     best, self.cluster_centers_ = inertia, start.astype(sample.dtype)
+        if not np.isfinite(best):
+            raise DataError(
+                "Squared distances from rows to the initial centres exceed the largest float64; divide the columns, "
+                "and centres that are given, by a constant first."
+            )
         self._counts = np.zeros(self.n_clusters)
 
     def _init_size(self, n: int) -> int:

@@ -22,7 +22,17 @@ from summula.core.docstrings import inherit_docs
 from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import warn
 from summula.core.estimator.linear.linear_predictor import LinearPredictor, one_row_one_target
-from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
+from summula.core.estimator.parameters import (
+    Allowed,
+    array_like,
+    boolean,
+    integer,
+    is_true,
+    none,
+    one_of,
+    random_state,
+    real,
+)
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.linear_model.l1.paths import enet_path, lasso_path, relative_gap
@@ -250,7 +260,11 @@ class ElasticNet(MultiOutputMixin, L1Model):
         -------
         self
         """
-        before = np.atleast_2d(self.coef_).astype(np.float64) if self.warm_start and hasattr(self, "coef_") else None
+        before = (
+            np.atleast_2d(self.coef_).astype(np.float64)
+            if is_true(self.warm_start) and hasattr(self, "coef_")
+            else None
+        )
         with self._fitting(X, y, sample_weight) as run, one_blas_thread():
             if self.alpha == 0:
                 warn(

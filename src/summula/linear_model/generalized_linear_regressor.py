@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
-from summula.core.estimator.parameters import Allowed, array_like, none, one_of, real
+from summula.core.estimator.parameters import Allowed, array_like, none, numbers_in, one_of, real
 from summula.core.model_files import schema
 from summula.linear_model.glm.regressor import GlmRegressor
 from summula.stats.families import Gamma, Poisson, Tweedie, family_named
@@ -133,7 +133,7 @@ class GeneralizedLinearRegressor(GlmRegressor):
 def _bound(name: str, value: Any, d: int) -> Array:
     if value is None:
         return np.full(d, -np.inf if name == "lower" else np.inf)
-    bound = np.asarray(value, dtype=np.float64)
+    bound = numbers_in(name, value)
     if bound.ndim and bound.shape != (d,):
         raise ParameterError(f"{name} has shape {bound.shape} but X has {d} columns; pass a number or one per column.")
     if np.isnan(bound).any():

@@ -220,7 +220,7 @@ def _of_objects(values: Array, origin: Origin) -> Any:
 
 def _dates(values: Array) -> Array | None:
     """Return objects that are all dates or missing as datetime64, else None."""
-    listed = [None if value is None or value != value else value for value in values.tolist()]
+    listed = [None if _missing(value) else value for value in values.tolist()]
     known = [value for value in listed if value is not None]
     if known and all(isinstance(value, datetime.date) and getattr(value, "tzinfo", None) is None for value in known):
         return np.array(listed, _MICROSECONDS)
@@ -228,7 +228,9 @@ def _dates(values: Array) -> Array | None:
 
 
 def _missing(value: Any) -> bool:
-    return value is None or value != value
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    return not hasattr(value, "__len__") and bool(value != value)  # (arrays are compared entry by entry)
 
 
 def _text(values: Any) -> Any:

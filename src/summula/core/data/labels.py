@@ -7,6 +7,7 @@ determined at once, those of files and collections in a first pass.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -51,12 +52,18 @@ class Labels:
                 return found[1]
             self.learn(distinct(values, start, self.estimator))
         assert self.classes is not None
+        if values.dtype.kind in "mMcV":
+            distinct(values, start, self.estimator)  # raises: these are no labels
         if (places := _table_codes(self.classes, values)) is not None:
             return places
         objects = "O" in (values.dtype.kind, self.classes.dtype.kind)
         if objects or (values.dtype.kind in "US") != (self.classes.dtype.kind in "US"):
             by_label = {label: place for place, label in enumerate(self.classes.tolist())}
-            at = np.array([by_label.get(value, -1) for value in values.tolist()], np.intp)
+            try:
+                at = np.array([by_label.get(value, -1) for value in values.tolist()], np.intp)
+            except TypeError:
+                row = next(row for row, value in enumerate(values) if not isinstance(value, Hashable))
+                raise _no_label(values[row], start + row, self.estimator) from None
             wrong = np.flatnonzero(at < 0)
         else:
             at = np.minimum(np.searchsorted(self.classes, values), len(self.classes) - 1)
@@ -181,6 +188,8 @@ def group_codes(groups: Array) -> NDArray[np.int64]:
     _raise_if_group_is_missing(
         np.array([one is None or type(one).__name__ in kinds or bool(one != one) for one in labels]), 0
     )
+    if strange := [one for one in labels if not isinstance(one, Hashable)]:
+        raise DataError(f"The groups hold {_said(strange[0])}, which is no label; give text or numbers.")
     number: dict[Any, int] = {}
     return np.array([number.setdefault(label, len(number)) for label in labels], np.int64)
 

@@ -134,7 +134,10 @@ def column_values(column: Any) -> Array:
         return np.asarray(column.cast(nw.Float64).to_numpy(), np.float64)
     native = column.to_native()
     decoded = _decoded(native) if type(native).__module__.startswith("pyarrow") else native
-    values = np.asarray(column.to_numpy() if decoded is native else decoded.to_numpy())
+    try:
+        values = np.asarray(column.to_numpy() if decoded is native else decoded.to_numpy())
+    except NotImplementedError:  # of Arrow
+        raise DataError(f"Column {column.name!r} holds {dtype} values; convert it, or leave it out.") from None
     if str(dtype) == "Boolean" and values.dtype.kind == "O":
         return np.asarray(column.cast(nw.Float64).to_numpy(), np.float64)
     return values

@@ -83,8 +83,19 @@ class SummedCertificate(Certificate):
         return as_source(Unnamed(), X, y, sample_weight, needs_y=needs_y, labels=labels, factors=factors)
 
 
+def _has_a_statistic(certificate: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: the parameters state an objective of sums over the rows, or over those of each class."""
+    statistic = getattr(certificate.fit, "statistic", None)
+    if not hasattr(certificate.fit, "objective") or statistic is None:
+        return f"a {type(certificate.fit).__name__} has no objective"
+    if certificate.classes is None and not hasattr(statistic, "map"):
+        return "its sums are of classes, and there are none"
+    return None
+
+
 @schema.saved(
     "core.certificates.StatisticCertificate",
+    _has_a_statistic,
     fit=schema.Object(object, n_classes="n_classes", n_features="n_features"),
     classes=schema.Labels("n_classes") | None,
     unit=schema.Real(0.0),

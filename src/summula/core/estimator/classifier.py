@@ -26,7 +26,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.input.validation import check_fitted
-from summula.core.estimator.parameters import numbers_in
+from summula.core.estimator.parameters import is_number, numbers_in
 from summula.core.estimator.rows import ROWS, PredictionWriter, ProbabilityWriter, RowFunction, RowwiseEstimator
 from summula.core.estimator.scoring import accuracy
 
@@ -245,18 +245,28 @@ class GenerativeClassifier(ProbabilisticClassifier):
         return self._by_row(X, self._score_function(), functools.partial(special.logsumexp, axis=1))
 
 
+def _labels_in(classes: Any) -> Array:
+    """Return the sorted labels of a parameter `classes`."""
+    try:
+        return np.asarray(unique_labels(classes))
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"classes must be a list of labels: text, whole numbers or booleans; got {classes!r}."
+        ) from None
+
+
 def classes_of_parts(model: Any, classes: Any, *, least: int = 2) -> Array:
     """Return the classes for `partial_fit`: those passed in the first call, and checked in later calls."""
     if not hasattr(model, "classes_"):
         if classes is None:
             raise ParameterError("classes must be passed on the first call to partial_fit.")
-        found = np.asarray(unique_labels(classes))
+        found = _labels_in(classes)
         if len(found) < least:
             raise DataError(
                 f"The number of classes has to be greater than one; got {len(found)} class: name all classes."
             )
         return found
-    if classes is not None and not np.array_equal(model.classes_, unique_labels(classes)):
+    if classes is not None and not np.array_equal(model.classes_, _labels_in(classes)):
         raise ParameterError(
             f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {model.classes_!r}"
         )
@@ -304,6 +314,10 @@ def weights_of_labels(class_weight: Mapping[Any, float], classes: Array, *, all_
     Otherwise an error is raised only if no label is known, since later rows may contain the others.
     """
     known = classes.tolist()
+    if not isinstance(class_weight, Mapping) or not all(is_number(one) for one in class_weight.values()):
+        raise ParameterError(
+            f"class_weight must be 'balanced', or a dict from labels to numbers; got {class_weight!r}."
+        )
     unknown = [label for label in class_weight if label not in known]
     if unknown and (all_known or len(unknown) == len(class_weight)):
         raise ParameterError(

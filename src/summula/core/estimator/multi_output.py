@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from summula.core.data.frames import is_frame, opened
 from summula.core.data.labels import Labels
-from summula.core.data.numbers import column_values
+from summula.core.data.numbers import array_of, column_values
 from summula.core.data.scan import Scan
 from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
@@ -154,7 +154,7 @@ def _label_columns(X: Any, y: Any, name: str) -> list[Array] | None:
         if is_frame(X) and len(y) != len(opened(X)) and len(y) > 1:
             raise DataError(f"y names {len(y)} columns: pass their values, y=X[{list(y)!r}], and drop them from X.")
         return None
-    values = np.asarray(y) if isinstance(y, np.ndarray | list | tuple) else y
+    values = array_of(y, "The target y") if isinstance(y, np.ndarray | list | tuple) else y
     if getattr(values, "ndim", 1) != 2 or values.shape[1] == 0:
         return None
     return list(np.asarray(values).T)

@@ -22,6 +22,7 @@ __all__ = [
     "is_choice",
     "is_fraction",
     "is_number",
+    "is_true",
     "list_in",
     "mapping",
     "none",
@@ -53,6 +54,11 @@ _LARGEST = 2**63 - 1
 _BOOLEANS = (bool, np.bool_)
 _NO_NUMBERS = (*_BOOLEANS, np.timedelta64)  # which are integers to Python, or to NumPy
 _NO_ARRAYS = (str, bytes, Mapping, Set)
+
+
+def is_true(value: Any) -> bool:
+    """Whether a value of any type is the boolean True: for parameters that are read before they are checked."""
+    return isinstance(value, _BOOLEANS) and bool(value)
 
 
 def number_or_nan(value: Any) -> float:

@@ -169,6 +169,8 @@ def _accuracy_in_memory(y: Any, predicted: Any, sample_weight: Any, name: str) -
     from sklearn.metrics import accuracy_score
 
     try:
+        if getattr(getattr(y, "dtype", None), "kind", "") in tuple("mMcV"):
+            distinct(array_of(y, "The target y"), 0, name)  # raises; NumPy compares durations with integers
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
     except (TypeError, ValueError) as error:
         values = array_of(y, "The target y")

@@ -17,7 +17,7 @@ from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator.parameters import Allowed, boolean, integer, is_fraction, none, one_of
+from summula.core.estimator.parameters import Allowed, boolean, integer, is_fraction, is_true, none, one_of
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -169,7 +169,7 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
     @property
     def _goes_on(self) -> bool:
         """Return whether a fit adds trees to existing ones."""
-        return bool(self.warm_start) and hasattr(self, "_trees")
+        return is_true(self.warm_start) and hasattr(self, "_trees")
 
     @property
     def _is_exact(self) -> bool:

@@ -12,7 +12,7 @@ from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.classifier import check_same_classes
 from summula.core.estimator.multi_output import row_weights_of_outputs
-from summula.core.estimator.parameters import Allowed, array_like, mapping, none, one_of
+from summula.core.estimator.parameters import Allowed, array_like, is_choice, mapping, none, one_of
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.ensemble.forest.base import FOREST_PARAMETERS, Forest, check_same_number
@@ -156,7 +156,7 @@ class ForestClassifier(Forest, TreeClassifier):
                 "of warm_start=True; pass the weights as a dict.",
                 UserWarning,
             )
-        if self.class_weight == "balanced_subsample" and self.bootstrap:
+        if is_choice(self.class_weight, ("balanced_subsample",)) and self.bootstrap:
             return weight  # computed per tree
         balanced = "balanced" if isinstance(self.class_weight, str) else self.class_weight
         return row_weights_of_outputs(balanced, self._classes_of_outputs, y, weight)

@@ -23,6 +23,7 @@ from summula.core.estimator.parameters import (
     array_like,
     boolean,
     integer,
+    is_true,
     mapping,
     none,
     one_of,
@@ -256,7 +257,7 @@ class HistGradientBoosting(InterpretableTrees, StagedPredictions, CategoricalCol
     @property
     def _goes_on(self) -> bool:
         """Return whether a fit adds trees to existing ones."""
-        return bool(self.warm_start) and hasattr(self, "_nodes")
+        return is_true(self.warm_start) and hasattr(self, "_nodes")
 
     # -------------------------------------------------------------------------------------------------------- fitting
 

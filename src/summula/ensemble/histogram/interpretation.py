@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.parameters import is_choice
+from summula.core.estimator.parameters import integer, is_choice
 from summula.tree.columns.binning import BinMap
 from summula.tree.named_importances import by_name
 from summula.tree.prediction.grown_trees import ExplainedTrees, ScoreTrees
@@ -57,6 +57,12 @@ class InterpretableTrees(ExplainedTrees):
         names = source.names
         if isinstance(column, str) and (names is None or column not in names):
             raise DataError(f"There is no column {column!r}; pass the index or name of a column.")
+        for name, value in (("column", column), ("points", points), ("output", output)):
+            kind = integer(0 if name == "output" else 1 if name == "points" else None)
+            if not (name == "column" and isinstance(value, str)) and not kind.accepts(value):
+                raise ParameterError(f"{name} of partial_dependence must be {kind.words}; got {value!r}.")
+        if output >= len(self._start):
+            raise ParameterError(f"output={output} is out of range: there are {len(self._start)} scores.")
         j = list(names or ()).index(column) if isinstance(column, str) else int(column)
         if not 0 <= j < source.n_features:
             raise DataError(f"Column {j} is out of range: there are {source.n_features} columns, numbered from 0.")

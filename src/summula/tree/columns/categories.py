@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from summula.core.data.factors import Factors, levels_and_places, used_places
 from summula.core.data.frames import is_category, opened
+from summula.core.data.numbers import array_of
 from summula.core.data.sources import MemorySource, Source
 from summula.core.errors import DataError
 
@@ -115,7 +116,7 @@ def listed_columns(given: Any, X: Any, others: Sequence[str]) -> tuple[str, ...]
         return None
     if given is None:
         return ()
-    chosen = np.asarray(given)
+    chosen = array_of(given, "categorical_features")
     if chosen.dtype.kind in "UO":
         return tuple(str(name) for name in chosen.ravel())
     names = [str(name) for name in getattr(X, "column_names", getattr(X, "columns", ()))]

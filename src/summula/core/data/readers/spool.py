@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from summula.core.data.numbers import is_wide_integer
 from summula.core.data.readers.binary_tables import IpcTable
 from summula.core.data.readers.table import Table, decoded, decoded_type, first_words
 from summula.core.errors import DataError
@@ -41,7 +42,14 @@ def spooled(stream: Any) -> IpcTable:
     """Write the rows of an Arrow stream to a temporary file."""
     import pyarrow as pa
 
-    reader = stream if isinstance(stream, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(stream)
+    try:
+        reader = (
+            stream if isinstance(stream, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(_narrow(stream))
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(
+            f"The frame has a column of a type that Arrow cannot hold ({error}); cast or drop it."
+        ) from None
 
     def write(folder: str) -> IpcTable:
         path = os.path.join(folder, "rows.arrow")
@@ -52,6 +60,18 @@ def spooled(stream: Any) -> IpcTable:
         return IpcTable(path)
 
     return in_temporary_folder(write)
+
+
+def _narrow(stream: Any) -> Any:
+    """A frame whose integers of 128 bits, which Arrow has not, are float64, as in frames that are not streamed."""
+    if not type(stream).__module__.startswith("polars") or not hasattr(stream, "schema"):
+        return stream
+    wide = [name for name, dtype in stream.schema.items() if is_wide_integer(dtype)]
+    if not wide:
+        return stream
+    import narwhals as nw
+
+    return nw.from_native(stream, eager_only=True).with_columns(nw.col(*wide).cast(nw.Float64)).to_native()
 
 
 def _write(reader: Any, path: str) -> None:

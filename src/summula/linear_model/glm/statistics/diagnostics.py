@@ -186,7 +186,7 @@ class DiagnosedGlm(GlmModel):
         ndarray of shape (n_samples,); batches for a scan
         """
         check_is_fitted(self)
-        if kind not in KINDS:
+        if not is_choice(kind, KINDS):
             raise ParameterError(f"The 'kind' of residuals must be one of {', '.join(map(repr, KINDS))}; got {kind!r}.")
         family, link = self._family_and_link()
         at = self._at(loss_of(family, link))

@@ -234,7 +234,7 @@ class StochasticModel(SparseCoefficients, Estimator):
             intercept_init = self.intercept_ if intercept_init is None else intercept_init
         coef, intercept = np.zeros((K, d)), np.zeros(K)
         if coef_init is not None:
-            given = numbers_in("coef_init", dense(coef_init))
+            given = numbers_in("coef_init", coef_init.toarray() if hasattr(coef_init, "toarray") else coef_init)
             if given.size != K * d or (K > 1 and given.shape != (K, d)):
                 raise DataError(
                     f"Provided coef_init does not match dataset: it has shape {given.shape}, expected {(K, d)}."
