@@ -15,7 +15,7 @@ from scipy import sparse
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import TreeSum
-from summula.core.numerics import statistics
+from summula.core.numerics import origins as origins_of_sums
 from summula.core.numerics.origins import far_origin, pilot_origin
 from summula.core.numerics.statistics import Gram, Moments, TriangularFactor, blocks_of_part, weight_sums
 from tests.reference import sums
@@ -407,7 +407,7 @@ def test_the_shortcut_for_columns_near_0_agrees_with_their_spread(spread, rows, 
     X = 1.0 + spread * rng.standard_normal((rows, 5)) * [1.0, 0.1, 10.0, 1e-3, 1e3]
     chunk = MemorySource(X, None, None, np.dtype(float)).chunk(0, rows)
     found = far_origin(chunk)
-    monkeypatch.setattr(statistics, "_are_surely_near", lambda rows: np.zeros(rows.shape[1], bool))
+    monkeypatch.setattr(origins_of_sums, "_are_surely_near", lambda rows: np.zeros(rows.shape[1], bool))
     of_all = far_origin(chunk)  # (sums of fewer columns are added in another order)
     assert np.array_equal(found == 0, of_all == 0)
     np.testing.assert_allclose(found, of_all, rtol=rows * np.finfo(float).eps)
