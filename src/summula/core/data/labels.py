@@ -189,7 +189,7 @@ def group_codes(groups: Array) -> NDArray[np.int64]:
         np.array([one is None or type(one).__name__ in kinds or bool(one != one) for one in labels]), 0
     )
     if strange := [one for one in labels if not isinstance(one, Hashable)]:
-        raise DataError(f"The groups hold {_said(strange[0])}, which is no label; give text or numbers.")
+        raise DataError(f"The groups contain {_shown(strange[0])}, which is not a label; pass strings or numbers.")
     number: dict[Any, int] = {}
     return np.array([number.setdefault(label, len(number)) for label in labels], np.int64)
 
