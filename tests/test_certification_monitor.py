@@ -106,7 +106,7 @@ def test_an_alarm_stays() -> None:
 
 
 def test_what_a_monitor_refuses() -> None:
-    for limit in (0.0, 1.0, 1.5, np.nan):
+    for limit in (0.0, 1.0, 1.5, np.nan, "a tenth", LinearRegression()):
         with pytest.raises(ParameterError, match="limit must be between the smallest and the largest loss, 0 and 1"):
             RiskMonitor(limit)
     with pytest.raises(ParameterError, match="delta must be"):

@@ -260,6 +260,13 @@ def test_empty_clusters_take_the_furthest_rows() -> None:
     assert len(np.unique(ours.labels_)) == 3
 
 
+def test_a_cluster_loses_the_rows_that_empty_ones_take() -> None:
+    """After one step; later ones would hide it."""
+    X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0], [30.0]])
+    model = KMeans(3, init=np.array([[1.0], [100.0], [200.0]]), max_iter=1).fit(X)
+    np.testing.assert_allclose(np.sort(model.cluster_centers_.ravel()), [13.0 / 4.0, 11.0, 30.0])
+
+
 @pytest.mark.parametrize("init", ["k-means++", "k-means||", "random"])
 def test_fewer_different_rows_than_clusters(init: str) -> None:
     X = np.repeat([[0.0, 1.0], [5.0, 5.0]], 10, axis=0)

@@ -215,6 +215,11 @@ class Case:
         return bool(has_fit_parameter(self.estimator, "sample_weight"))
 
     @property
+    def class_weighted(self) -> bool:
+        """Whether classes may have weights."""
+        return "class_weight" in self.estimator.get_params()
+
+    @property
     def sparse(self) -> bool:
         return bool(get_tags(self.estimator).input_tags.sparse)
 

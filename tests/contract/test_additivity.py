@@ -47,6 +47,20 @@ def test_rows_may_come_one_part_after_the_other(case: Case, size: str) -> None:
     assert_same_model(case, whole, model.partial_fit(rest.X, rest.y, sample_weight=rest.weight), data)
 
 
+@over("additive", "weighted")
+def test_parts_with_and_without_weights_add_up(case: Case) -> None:
+    data = case.data()
+    first, rest = halves(data)
+    for weighted in (True, False):  # the first part, or the second one
+        weight = [part.weight if (part is first) is weighted else np.ones(len(part.X)) for part in (first, rest)]
+        whole = case.fit(data.X, data.y, np.concatenate(weight))
+        model = case.first_part(first, weighted=weighted)
+        given = {} if weighted else {"sample_weight": rest.weight}
+        assert_same_model(case, whole, model.partial_fit(rest.X, rest.y, **given), data)
+        one = case.fit(first.X, first.y, first.weight if weighted else None)
+        assert_same_model(case, whole, one.merge(case.fit(rest.X, rest.y, None if weighted else rest.weight)), data)
+
+
 @sizes
 @over("additive")
 def test_models_of_two_sets_of_rows_merge(case: Case, size: str) -> None:

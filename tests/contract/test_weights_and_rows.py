@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import get_tags
 
@@ -48,6 +49,22 @@ def test_zero_weight_is_absence_even_of_a_wild_row(case: Case) -> None:
 def test_equal_weights_are_no_weights(case: Case) -> None:
     X, y, _ = case.data("large")
     assert_close(fitted_attributes(case.model("large")), fitted_attributes(case.fit(X, y, np.ones(len(X)))))
+
+
+@over("weighted", "class_weighted")
+def test_weights_of_classes_multiply_those_of_rows(case: Case) -> None:
+    """Of two classes: one class against the rest has its weight, and the rest has none, as in scikit-learn."""
+    X, y, weight = case.data()
+    classes, codes = np.unique(y, return_inverse=True)
+    codes = np.minimum(codes, 1)
+    y, factors = classes[codes], np.array([2.0, 3.0])
+    fixed = {"gamma": 0.1} if hasattr(case.estimator, "gamma") else {}  # "scale" follows the weights of rows only
+    by_class = clone(case.estimator).set_params(
+        class_weight=dict(zip(classes.tolist(), factors, strict=False)), **fixed
+    )
+    by_row = clone(case.estimator).set_params(class_weight=None, **fixed)
+    expected = case.output(by_row.fit(X, y, sample_weight=weight * factors[codes]), X)
+    assert_close(expected, case.output(by_class.fit(X, y, sample_weight=weight), X), rounding=max(case.apart, ROUNDING))
 
 
 @over_frames("weighted")

@@ -355,3 +355,11 @@ def test_bad_input_is_refused_in_words():
         PCA(2).fit(X).inverse_transform(X[:, :3])
     with pytest.raises(summula.ParameterError, match="same n_components"):
         PCA(2).fit(X).merge(PCA(3).fit(X))
+
+
+def test_scores_of_float32_rows_far_from_zero_count_the_rounding_of_the_mean() -> None:
+    X = (1e4 + 0.1 * np.random.default_rng(2).normal(size=(200, 3))).astype(np.float32)
+    model = PCA(2).fit(X)
+    exact = (X.astype(np.float64) - model.mean_) @ model.components_.T.astype(np.float64)
+    assert np.abs(model.mean_ - model.mean_.astype(np.float32)).max() > 1e-4
+    np.testing.assert_allclose(model.transform(X), exact, rtol=0, atol=1e-6)

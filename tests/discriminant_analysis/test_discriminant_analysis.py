@@ -11,6 +11,7 @@ import pytest
 import sklearn.discriminant_analysis as peers
 from scipy import stats
 from scipy.special import expit, logsumexp
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.covariance import OAS, LedoitWolf
 
@@ -260,3 +261,19 @@ def test_an_estimator_of_covariances_is_refused_where_it_cannot_work(kind: Any, 
     model = kind(covariance_estimator=OAS()).fit(X, Y)
     with pytest.raises((ParameterError, AttributeError), match="partial_fit"):
         model.partial_fit(X, Y)
+
+
+@pytest.mark.parametrize("apart", [1.0, 1e-2, 1e-3, 1e-5])
+@pytest.mark.parametrize(
+    "model", [LinearDiscriminantAnalysis(), QuadraticDiscriminantAnalysis(reg_param=1e-6)], ids=["linear", "quadratic"]
+)
+def test_certificates_of_nearly_collinear_columns_hold_for_any_order_of_sums(model: Any, apart: float) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 3))
+    X[:, 2] = X[:, 0] + apart * rng.normal(size=400)
+    y = X[:, 1] + (X[:, 2] - X[:, 0]) / apart + 0.1 * rng.normal(size=400) > 0
+    whole = clone(model).fit(X, y)
+    assert whole.certificate_.verify(X[::-1], y[::-1])
+    assert not whole.certificate_.verify(X[:-1], y[:-1])
+    parts = clone(model).partial_fit(X[:200], y[:200], classes=[False, True]).partial_fit(X[200:], y[200:])
+    assert parts.certificate_.verify(X, y)

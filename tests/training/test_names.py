@@ -46,7 +46,12 @@ def test_names_of_tasks(given: str, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [("rmsee", "did you mean 'rmse'"), ("acuracy", "did you mean 'accuracy'"), ("zzz", "choose from")],
+    [
+        ("rmsee", "did you mean 'rmse'"),
+        ("acuracy", "did you mean 'accuracy'"),
+        ("accurcy", "did you mean 'accuracy'"),
+        ("zzz", "choose from"),
+    ],
 )
 def test_unknown_names_get_the_nearest(given: str, said: str) -> None:
     with pytest.raises(ParameterError, match=said):

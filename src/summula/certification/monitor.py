@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.parameters import number_or_nan
 from summula.stats.bounds import check_delta
 
 __all__ = ["RiskMonitor"]
@@ -73,7 +74,7 @@ class RiskMonitor:
         low, high = (float(value) for value in range)
         if not (np.isfinite([low, high]).all() and low < high):
             raise ParameterError(f"range must be two finite numbers, the smaller first; got {range!r}.")
-        if not low < limit < high:
+        if not low < number_or_nan(limit) < high:
             raise ParameterError(
                 f"limit must be between the smallest and the largest loss, {low:g} and {high:g}; got {limit!r}."
             )

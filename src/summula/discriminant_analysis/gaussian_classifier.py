@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -153,7 +154,9 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
         return found
 
     def _certify(self, fit: Any, sums: ClassGrams) -> None:
-        self.certificate_ = StatisticCertificate.of(fit, sums, kind="exact", classes=self.classes_)
+        certificate = StatisticCertificate.of(fit, sums, kind="exact", classes=self.classes_)
+        relative = fit.rounding(sums) / max(abs(certificate.primal), np.finfo(np.float64).tiny)
+        self.certificate_ = replace(certificate, unit=max(certificate.unit, relative))
 
     def _fitted_priors(self) -> Priors:
         return Priors(self.priors_, self.priors is None)

@@ -30,6 +30,7 @@ __all__ = ["CovarianceRule", "LinearFit", "QuadraticFit", "deviations", "triangu
 
 Array = NDArray[np.float64]
 
+_ROUNDINGS = 8.0  # of an entry of S, which is summed over blocks
 _TINY = np.finfo(np.float64).tiny
 _MEANS = schema.Array("float64", "n_classes", "n_features")
 _PRIORS = schema.Object(Priors, n_classes="n_classes")
@@ -112,6 +113,11 @@ def _per_row(A: Array, T: Array, away: Array) -> tuple[float, float]:
     return float(value), float((sizes - 1 - np.log(np.maximum(sizes, _TINY))).sum() + z)
 
 
+def _rounding(A: Array, S: Array, weight: float) -> float:
+    """Rounding error of (1): eps times the sum of the variance inflation factors S_jj (AA')_jj is that of log |S|."""
+    return float(_ROUNDINGS * np.finfo(np.float64).eps * weight * np.diag(S) @ (A**2).sum(axis=1))
+
+
 @schema.saved(
     means=_MEANS,
     A=schema.Array("float64", "n_features", "n_kept"),
@@ -139,6 +145,10 @@ class LinearFit:
         n = float(W.sum())
         return self.priors.added(((n * value + apart) / 2, (n * gap + apart) / 2), sums.weight)
 
+    def rounding(self, sums: ClassGrams) -> float:
+        """Rounding error of the objective, if columns are nearly collinear."""
+        return _rounding(self.A, self.rule.pooled(sums, self.average), float(sums.weight.sum()))
+
 
 @schema.saved(
     means=_MEANS,
@@ -163,3 +173,7 @@ class QuadraticFit:
             one, more = _per_row(self.A[k], T[k], away[k])
             value, gap = value + sums.weight[k] * one / 2, gap + sums.weight[k] * more / 2
         return self.priors.added((float(value), float(gap)), sums.weight)
+
+    def rounding(self, sums: ClassGrams) -> float:
+        """Rounding error of the objective, if columns are nearly collinear."""
+        return sum(map(_rounding, self.A, self.rule.separate(sums), sums.weight.tolist()))

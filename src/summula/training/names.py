@@ -65,12 +65,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     plain = _plain(name)
     names = {_plain(one): one for one in known}
     parts = [one for one in names if (one in plain and len(one) > 2) or plain in one] if plain else []
-    near = (
-        [plain]
-        if plain in names
-        else sorted(parts, key=len, reverse=True)[:1] or difflib.get_close_matches(plain, names, n=1)
-    )
-    return names[near[0]] if near else None
+    near = [plain] if plain in names else [*parts, *difflib.get_close_matches(plain, names, n=1)]
+    return names[max(near, key=lambda one: difflib.SequenceMatcher(None, one, plain).ratio())] if near else None
 
 
 def _found(name: str, what: str, known: tuple[str, ...], others: Mapping[str, tuple[str, ...]]) -> str:
