@@ -105,15 +105,19 @@ def _rounding(one: Centred, v: Array, slope: Array, penalty: Penalty, value: flo
     """Bound the effect of rounding of relative size `unit` in sums about the origin on objective and gap.
 
     In single precision the objective is known to that precision only, which the gap includes. The error of a slope is
-    `unit` times the norms of column and target. If this may make the dual point infeasible, the bound is too small by
-    this error times |v|_1 of the best point, at which a |v|_1 is at most the objective here.
+    `unit` times the norms of column and target. If the slopes g, minus those of the L2 penalty, may therefore exceed a
+    by e, the dual point is scaled by 1 - s, with s = e / (a + e), which costs at most s g'v + s^2 P(v).
     """
     lengths = np.sqrt(one.squares + one.drift_x**2)
     target = float(np.sqrt(one.quadratic.c) + abs(one.drift_y) + lengths @ np.abs(v))
     wrong = _ROUNDINGS * unit * target * lengths
-    scaled = np.abs(slope - penalty.l2 * v) + wrong >= penalty.l1
-    reach = value / penalty.l1 if penalty.l1 else float(np.abs(v).sum())
-    return _ROUNDINGS * unit * target**2 + float(wrong.max(initial=0.0, where=scaled)) * reach
+    steep = slope - penalty.l2 * v
+    excess = float(wrong.max(initial=0.0, where=np.abs(steep) + wrong >= penalty.l1))
+    whole = _ROUNDINGS * unit * target**2
+    if penalty.l1 == 0:
+        return whole + excess * float(np.abs(v).sum())
+    share = excess / (penalty.l1 + excess)
+    return whole + share * (abs(float(steep @ v)) + float(wrong @ np.abs(v))) + share**2 * value
 
 
 def use_gram(source: Source) -> bool:
@@ -258,6 +262,7 @@ class L1Certificate(SummedCertificate):
         total = nothing.total / nothing.weight if self.fit_intercept else np.zeros(t)
         lengths = np.sqrt(moments.square / moments.weight)
         about = leads(self.coef, origin[:d], self.intercept, -origin[d:])
+        known = max(ROUNDINGS * _EPS, _ROUNDINGS * float(np.finfo(run.source.dtype).eps))
         primal = gap = rounding = error = 0.0
         for j in range(t):
             # Residuals about their mean: the decrease by optimising the intercept is part of the gap.
@@ -271,16 +276,16 @@ class L1Certificate(SummedCertificate):
             value = float(here.squares[j] / here.weight) / 2 + penalty.value(v)
             primal += value
             gap += slack + float(mean[j] ** 2) / 2
+            sums = float(np.sqrt(max(c, 0.0)) + np.sqrt(np.maximum(lengths**2 - shift**2, 0.0)) @ np.abs(v))
             # The dual point is scaled by the largest slope; that of the longest column has the largest rounding error.
-            worst = 8 * _EPS * float(lengths.max()) * np.sqrt(max(c, 0.0))
+            worst = 8 * _EPS * float(lengths.max()) * sums
             rounding += worst / penalty.l1 * value if penalty.l1 else 0.0
             # If a row with most of the weight is far from the origin, the sums lose digits when they are centred.
             target = float(nothing.squares[j] / nothing.weight)
             rounding += ROUNDINGS * _EPS * target if target > _OFF_CENTRE * c else 0.0
             # (8) of `least_squares/certificate.py`, plus rounding of the centred sums used for the stated value.
             e = ROUNDINGS * _EPS * float(np.sqrt(target) + lengths @ np.abs(v) + abs(about[j]))
-            sums = float(np.sqrt(max(c, 0.0)) + np.sqrt(np.maximum(lengths**2 - shift**2, 0.0)) @ np.abs(v))
-            error += e**2 / 2 + e * float(np.sqrt(2 * value)) + ROUNDINGS * _EPS * sums**2
+            error += e**2 / 2 + e * float(np.sqrt(2 * value)) + known * sums**2
         if self.positive and (self.coef < 0).any():
             gap = np.inf  # infeasible
         return primal, gap, rounding, error
