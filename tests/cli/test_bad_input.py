@@ -72,7 +72,7 @@ def test_options_that_do_not_fit(tmp_path: Path) -> None:
         table, tmp_path, "y", "--metric", "squared"
     )
     assert "There is no candidate 'oracle'" in trained_on(table, tmp_path, "y", "--models", "oracle")
-    assert "and no numbers: leave out the task" in trained_on(table, tmp_path, "y", "--task", "regression")
+    assert "and no numbers: omit the task" in trained_on(table, tmp_path, "y", "--task", "regression")
     assert "delta" in trained_on(table, tmp_path, "y", "--delta", "2", "--models", "baseline")
     assert "Costs apply to classes, and the target is numeric" in trained_on(table, tmp_path, "x", "--costs", "c.csv")
     assert RUNNER.invoke(app, ["train", "t.csv"]).exit_code == 2
@@ -131,7 +131,7 @@ def test_model_files_that_are_damaged_or_foreign(species: Trained, tmp_path: Pat
         assert failure(4, "predict", bad, *options)
         assert failure(4, "certify", bad, species.fresh)
     summula.save(LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0]), bad)
-    assert "holds a LinearRegression, not a table model" in failure(4, "predict", bad, *options)
+    assert "contains a LinearRegression, not a table model" in failure(4, "predict", bad, *options)
     assert "There is no model file" in failure(4, "predict", tmp_path / "none", *options)
     assert not (tmp_path / "p.csv").exists()
 
@@ -261,7 +261,7 @@ def test_certify_needs_answers(species: Trained, tmp_path: Path) -> None:
     asked = write(fresh.drop_columns(["species"]), tmp_path / "asked.csv")
     said = failure(3, "certify", species.folder, asked)
     assert "no column 'species'" in said
-    assert "it holds the true labels" in said
+    assert "it contains the true labels" in said
     empty = fresh.set_column(0, "species", pa.array([None] * 172, pa.string()))
     said = failure(3, "certify", species.folder, write(empty, tmp_path / "empty.csv"))
     assert said == "No row has a value of 'species'; pass labelled rows."
@@ -284,5 +284,5 @@ def test_a_target_of_dates_in_text_is_named_as_such(tmp_path: Path) -> None:
     days = [f"2024-{1 + k // 28:02}-{1 + k % 28:02}" for k in range(60)]
     content = "\n".join(["x,when", *(f"{k % 7},{day}" for k, day in enumerate(days))]) + "\n"
     sentence = trained_on(content, tmp_path, "when")
-    assert "The target 'when' holds dates" in sentence
+    assert "The target 'when' contains dates" in sentence
     assert "number of days" in sentence

@@ -38,8 +38,8 @@ def test_labels_and_report(table: Path, tmp_path: Path, how: tuple[object, ...])
     page = report.read_text()
     assert "300 rows in 3 clusters" in page
     assert [page.count(f'class="point s{k}"') for k in range(4)] == [100, 100, 100, 0]
-    assert "indicators are shares of the rows of a cluster" in page  # (they are not scaled)
-    assert ("How many clusters" in page) == (how == ("--select",))
+    assert "indicators are fractions of the rows of a cluster" in page  # (they are not scaled)
+    assert ("Number of clusters" in page) == (how == ("--select",))
 
 
 def test_columns_can_be_left_out(table: Path, tmp_path: Path) -> None:

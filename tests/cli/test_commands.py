@@ -148,7 +148,7 @@ def test_nothing_is_overwritten_unasked(species: Trained, tmp_path: Path) -> Non
 def test_a_target_of_another_kind_is_refused(species: Trained, tmp_path: Path) -> None:
     fresh = csv.read_csv(species.fresh).set_column(0, "species", pa.array([1.5] * 172))
     said = failure(3, "certify", species.folder, write(fresh, tmp_path / "t.csv"))
-    assert "The target 'species' is numeric here, but was not in training" in said
+    assert "The target 'species' contains numbers here, but not in training" in said
 
 
 def test_inspect_tells_kinds_and_leaks(tmp_path: Path) -> None:

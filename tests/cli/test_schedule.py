@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from summula.core.errors import TimeLimitError
 from summula.training.comparison import schedule
 from summula.training.comparison.candidates import Candidate, candidates_for
-from summula.training.comparison.metrics import METRICS, Judgement
+from summula.training.comparison.metrics import METRICS, Evaluation
 from summula.training.comparison.schedule import Budget, compare_candidates, last_fit
 
 ROWS, WHOLE = 160_000, 240_000
@@ -56,8 +56,8 @@ class FakeFold:
         self.fitted.append((candidate.name, rows))
         return f"{candidate.name} on {rows}"
 
-    def judge(self, candidate: Candidate, model: Any) -> Judgement:
-        return Judgement(self.risks[candidate.name], 0.001)
+    def evaluate(self, candidate: Candidate, model: Any) -> Evaluation:
+        return Evaluation(self.risks[candidate.name], 0.001)
 
 
 RISKS = {"baseline": 0.5, "logistic": 0.3, "logistic_l1": 0.31, "boosting": 0.26}
@@ -77,7 +77,7 @@ def test_with_time_for_all_of_it_everybody_is_in_every_fold(monkeypatch: pytest.
     costs = {"baseline": 0.1, "logistic": 2.0, "logistic_l1": 5.0, "boosting": 3.0}
     board, model, _, _ = compared(monkeypatch, 500.0, costs)
     assert [entry.name for entry in board.entries] == ["boosting", "logistic", "logistic_l1", "baseline"]
-    assert {len(entry.judged) for entry in board.entries} == {3}
+    assert {len(entry.evaluations) for entry in board.entries} == {3}
     assert not any(entry.note for entry in board.entries)
     assert model == f"boosting on {WHOLE}"
 
@@ -117,7 +117,7 @@ def test_a_slow_candidate_is_fitted_to_fewer_rows_and_the_note_says_so(monkeypat
 def test_who_is_clearly_behind_stays_out_of_later_folds_when_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     costs = {"baseline": 0.1, "logistic": 20.0, "logistic_l1": 20.0, "boosting": 8.0}
     board, _, seconds, _ = compared(monkeypatch, 100.0, costs)
-    folds = {entry.name: len(entry.judged) for entry in board.entries}
+    folds = {entry.name: len(entry.evaluations) for entry in board.entries}
     assert folds["boosting"] == folds["baseline"] == 3
     assert min(folds["logistic"], folds["logistic_l1"]) < 3
     assert [row["rank"] for row in board.rows()][:2] == [1, 2]
@@ -182,7 +182,7 @@ def test_compiling_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         budget,
     )
     assert budget.compiling == pytest.approx(40.0, abs=0.5)
-    assert {len(entry.judged) for entry in board.entries} == {3}
+    assert {len(entry.evaluations) for entry in board.entries} == {3}
     assert not any(entry.note for entry in board.entries)
 
 
@@ -234,7 +234,7 @@ def test_it_ends_in_time_and_boosting_is_always_fitted(
 def compared_while_compiling(
     patch: pytest.MonkeyPatch, fold: type[FakeFold], compiled: SimpleNamespace
 ) -> tuple[Any, Budget]:
-    """Compare three candidates on three folds that set `compiled.seconds`; all are judged on every fold."""
+    """Compare three candidates on three folds that set `compiled.seconds`; all are evaluated on every fold."""
     clock, costs = Clock(), {"baseline": 0.1, "logistic": 0.2, "boosting": 0.3}
 
     @contextmanager
@@ -246,7 +246,7 @@ def compared_while_compiling(
     patch.setattr(schedule, "compile_times", times)
     folds, budget = [fold(clock, costs, RISKS) for _ in range(3)], Budget(20.0, WHOLE)
     board = compare_candidates(candidates_for("classes", False, list(costs)), folds, METRICS["accuracy"], budget)
-    assert {entry.name: len(entry.judged) for entry in board.entries} == dict.fromkeys(costs, 3)
+    assert {entry.name: len(entry.evaluations) for entry in board.entries} == dict.fromkeys(costs, 3)
     return board, budget
 
 
@@ -267,15 +267,15 @@ def test_compiling_is_repeated_and_not_counted(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_compiling_of_predictions_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels of predictions are compiled when the first fold is judged."""
+    """Kernels of predictions are compiled when the first fold is evaluated."""
     compiled, left = SimpleNamespace(seconds=0.0), {"boosting": 50.0}
 
     class CompilingFold(FakeFold):
-        def judge(self, candidate: Candidate, model: Any) -> Judgement:
+        def evaluate(self, candidate: Candidate, model: Any) -> Evaluation:
             seconds = left.pop(candidate.name, 0.0)
             compiled.seconds += seconds
             self.clock.now += seconds
-            return super().judge(candidate, model)
+            return super().evaluate(candidate, model)
 
     board, budget = compared_while_compiling(monkeypatch, CompilingFold, compiled)
     assert budget.compiling == pytest.approx(50.0)

@@ -16,7 +16,7 @@ import summula
 from summula.certification import RiskCertificate
 from summula.preprocessing import TableModel
 from summula.training.comparison.candidates import CANDIDATES, candidates_for
-from summula.training.comparison.metrics import Judge
+from summula.training.comparison.metrics import Evaluator
 from summula.training.data.split import split_rows
 from tests.cli.commands import RUNNER, app, document, failure, run, write
 from tests.cli.conftest import Trained
@@ -181,14 +181,14 @@ def test_costs_change_what_is_predicted(species: Trained, tmp_path: Path) -> Non
 
 
 def test_ctrl_c_keeps_what_is_finished(species: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, judge = iter(range(100)), Judge.judge
+    calls, evaluate = iter(range(100)), Evaluator.evaluate
 
-    def interrupted(self: Judge, model: Any, blocks: Any) -> Any:
+    def interrupted(self: Evaluator, model: Any, blocks: Any) -> Any:
         if next(calls) == 3:
             raise KeyboardInterrupt
-        return judge(self, model, blocks)
+        return evaluate(self, model, blocks)
 
-    monkeypatch.setattr(Judge, "judge", interrupted)
+    monkeypatch.setattr(Evaluator, "evaluate", interrupted)
     options = ["train", str(species.table), "-t", "species", "-o", str(tmp_path), "--models", "logistic"]
     result = RUNNER.invoke(app, options)
     assert result.exit_code == 130
@@ -197,10 +197,10 @@ def test_ctrl_c_keeps_what_is_finished(species: Trained, tmp_path: Path, monkeyp
 
 
 def test_ctrl_c_before_anything_is_finished(species: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(self: Judge, model: Any, blocks: Any) -> Any:
+    def interrupted(self: Evaluator, model: Any, blocks: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Judge, "judge", interrupted)
+    monkeypatch.setattr(Evaluator, "evaluate", interrupted)
     sentence = failure(130, "train", species.table, "-t", "species", "-o", tmp_path / "out")
     assert sentence == "Stopped by Ctrl-C before anything was finished; nothing was written."
     assert not (tmp_path / "out").exists()

@@ -91,13 +91,13 @@ def test_weights_are_repetitions(table):
 
 def test_what_cannot_be(table):
     model = GeneralizedLinearRegressor("poisson").fit(table, "y")
-    with pytest.raises(DataError, match="'region' holds 'Oz' at row 0, which is not one of its 4 levels"):
+    with pytest.raises(DataError, match="'region' contains 'Oz' at row 0, which is not one of its 4 levels"):
         model.predict(table.assign(region="Oz"))
     with pytest.raises(DataError, match="'region' has a missing value at row 2"):
         GeneralizedLinearRegressor("poisson").fit(table.assign(region=["a", "b", None] * 3_000), "y")
     with pytest.raises(DataError, match="'region' is constant, with the single value 'a'"):
         GeneralizedLinearRegressor("poisson").fit(table.assign(region="a"), "y")
-    with pytest.raises(DataError, match="'b' holds categories such as 'q', and held numbers"):
+    with pytest.raises(DataError, match="'b' contains categories such as 'q', but contained numbers"):
         model.predict(table.assign(b="q"))
 
 
@@ -105,7 +105,7 @@ def test_what_cannot_be(table):
 def test_numbers_are_not_taken_for_codes_of_categories(table, tmp_path):
     """Kernels add to the column that a code numbers: one out of range crashed the process."""
     model = GeneralizedLinearRegressor("poisson").fit(table, "y")
-    says = "'region' holds numbers, and held categories such as 'east' when the model was fitted; give a frame"
+    says = "'region' contains numbers, but contained categories such as 'east' when the model was fitted; pass a frame"
     features, y = table.drop(columns="y"), table["y"]
     numbers = features.assign(region=1e9)
     with pytest.raises(DataError, match=says):
@@ -114,7 +114,7 @@ def test_numbers_are_not_taken_for_codes_of_categories(table, tmp_path):
         model.score(numbers, y)
     with pytest.raises(DataError, match=says):
         model.predict(features.assign(region=1.0, kind=2.0).to_numpy())
-    with pytest.raises(DataError, match="'kind' holds numbers, and held categories such as 3"):
+    with pytest.raises(DataError, match="'kind' contains numbers, but contained categories such as 3"):
         model.predict(features.astype({"kind": int}))
     model = GeneralizedLinearRegressor("poisson").fit(table.drop(columns="kind"), "y")
     for value in (1e9, -1.0, np.nan, 4.0):

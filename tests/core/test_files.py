@@ -317,7 +317,7 @@ def test_numbers_that_become_text_are_named_with_their_line(
     table = open_table(str(path))
     with pytest.raises(summula.DataError) as caught:
         read(table, names=chosen)
-    one_sentence(caught.value, "Column 'c'", "holds 'x' at line 102", "rows.csv")
+    one_sentence(caught.value, "Column 'c'", "contains 'x' at line 102", "rows.csv")
 
 
 def _with_last(names: str, **last: str) -> str:
@@ -331,7 +331,7 @@ def test_gaps_that_become_text_are_named_with_their_line(small_blocks: None, tmp
     path = text(tmp_path / "rows.csv", "a,b\n" + ",2\n" * 100 + "x,2\n")
     with pytest.raises(summula.DataError) as caught:
         read(open_table(str(path)))
-    one_sentence(caught.value, "Column 'a'", "holds 'x' at line 102")
+    one_sentence(caught.value, "Column 'a'", "contains 'x' at line 102")
 
 
 def test_text_that_becomes_numbers_stays_text(small_blocks: None, tmp_path: Path) -> None:

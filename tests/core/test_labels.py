@@ -251,5 +251,5 @@ def test_missing_labels_of_a_dictionary_column_are_refused(as_table: bool) -> No
     X = np.arange(6.0)[:, None]
     y = pa.chunked_array([pa.array(["x", "y", "x", None, "y", "x"]).dictionary_encode()])
     data = (pa.table({"a": X[:, 0], "y": y}), "y") if as_table else (X, y)
-    with pytest.raises(DataError, match="holds None at row 3 among text"):
+    with pytest.raises(DataError, match="contains None at row 3 among text"):
         LogisticRegression().fit(*data)

@@ -474,8 +474,8 @@ def test_text_is_named_by_its_row(tmp_path: Path) -> None:
     X, y, _ = data()
     names = ["Ann"] * 300
     scan = written(table(X, y).append_column("name", pa.array(names)), tmp_path)
-    refused("Column 'name' holds 'Ann' at row 1 of", "the first is row 1", by=Ridge(), X=scan, y="y")
-    refused("Column 'name' holds 'Ann' at row 1 of", by=LinearRegression(), X=scan, y="name")
+    refused("Column 'name' contains 'Ann' at row 1 of", "the first is row 1", by=Ridge(), X=scan, y="y")
+    refused("Column 'name' contains 'Ann' at row 1 of", by=LinearRegression(), X=scan, y="name")
     assert LinearRegression().fit(scan.select(["x0", "y"]), "y").coef_.shape == (1,)
 
 
@@ -485,7 +485,7 @@ def test_the_text_among_the_numbers_of_a_csv_file_is_named(text: str, tmp_path: 
     rows[1_234] = f"{text},3"
     (tmp_path / "rows.csv").write_text("x,y\n" + "\n".join(rows))
     scan = summula.scan(tmp_path / "rows.csv")
-    refused(f"Column 'x' holds {text!r} at line 1236 of", by=LinearRegression(), X=scan, y="y")
+    refused(f"Column 'x' contains {text!r} at line 1236 of", by=LinearRegression(), X=scan, y="y")
 
 
 def test_dates_are_refused(tmp_path: Path) -> None:

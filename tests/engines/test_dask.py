@@ -570,7 +570,7 @@ def test_text_in_a_block_is_named_with_its_row(client: Client, data: Any) -> Non
     cells[1_234, 1] = "many"
     with (
         summula.engine(client, chunk_rows=300),
-        pytest.raises(DataError, match="rows 900 to .*Column 1 holds 'many' at row 334.*from row 900"),
+        pytest.raises(DataError, match="rows 900 to .*Column 1 contains 'many' at row 334.*from row 900"),
     ):
         LinearRegression().fit(da.from_array(cells, chunks=(700, D)), data[1])
 

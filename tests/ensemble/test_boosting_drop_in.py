@@ -253,7 +253,7 @@ def test_rows_to_stop_by_that_do_not_fit_are_said():
     with pytest.raises(ValueError, match="early_stopping should be"):
         HistGradientBoostingRegressor(early_stopping=False).fit(X, y, X_val=X, y_val=y)
     labels = np.where(y > 0, "a", "b")
-    with pytest.raises(ValueError, match="holds 'z' at row 0, which is not one of the 2 classes"):
+    with pytest.raises(ValueError, match="contains 'z' at row 0, which is not one of the 2 classes"):
         HistGradientBoostingClassifier().fit(X, labels, X_val=X, y_val=np.full(300, "z"))
 
 

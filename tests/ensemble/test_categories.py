@@ -94,7 +94,7 @@ def test_an_array_of_objects_may_hold_text_where_it_is_said_to():
         model = HistGradientBoostingRegressor(categorical_features=[1, 2], **OPTIONS).fit(rows, frame["y"])
         assert model.category_levels_ == {"x1": ("a", "b", "c", "d", "é")}
         np.testing.assert_array_equal(model.predict(rows), expected.predict(frame[columns]))
-    with pytest.raises(DataError, match="Column 1 holds 'b' at row 1"):
+    with pytest.raises(DataError, match="Column 1 contains 'b' at row 1"):
         HistGradientBoostingRegressor(categorical_features=[2]).fit(cells, frame["y"])
 
 
@@ -197,13 +197,13 @@ def test_a_column_of_several_kinds_is_named():
     dataframe = pytest.importorskip("dask.dataframe")
     frame = table()[["x", "word", "y"]]
     frame["word"] = pandas.Series([*frame["word"][:600], *range(600)], dtype=object)
-    with pytest.raises(DataError, match="Column 'word' holds values of several kinds"):
+    with pytest.raises(DataError, match="Column 'word' contains values of several types"):
         HistGradientBoostingRegressor().fit(frame, "y")
     import dask
 
     with dask.config.set({"dataframe.convert-string": False}):
         lazy = dataframe.from_pandas(frame, npartitions=2)
-    with pytest.raises(DataError, match="Column 'word' holds values of several kinds"):
+    with pytest.raises(DataError, match="Column 'word' contains values of several types"):
         HistGradientBoostingRegressor().fit(lazy, "y")
 
 

@@ -173,7 +173,7 @@ def test_a_missing_value_in_a_wide_sparse_matrix_is_found_without_making_it_dens
 def test_text_is_named(case: Case) -> None:
     X, y, _ = case.data()
     for bad in (with_value(X, "tall"), with_value(X, "tall").tolist()):
-        refused("Column 1 holds 'tall' at row 17", "not convert it to a number", "encode the column",
+        refused("Column 1 contains 'tall' at row 17", "not convert it to a number", "encode the column",
                 by=clone(case.estimator), X=bad, y=y)  # fmt: skip
 
 
@@ -182,7 +182,7 @@ def test_a_text_column_of_a_frame_is_named(case: Case, constructor: Constructor)
     X, y, _ = case.data()
     columns = table(X)
     columns["height"] = ["tall"] * len(X)
-    refused("Column 'height' holds 'tall' at row 0", "encode the column",
+    refused("Column 'height' contains 'tall' at row 0", "encode the column",
             by=clone(case.estimator), X=constructor(columns), y=y)  # fmt: skip
 
 
@@ -191,7 +191,7 @@ def test_text_that_spells_numbers_is_text(case: Case, constructor: Constructor) 
     X, y, _ = case.data()
     columns = table(X)
     columns["height"] = [str(value) for value in columns["height"]]
-    refused("Column 'height' holds '", "at row 0", by=clone(case.estimator), X=constructor(columns), y=y)
+    refused("Column 'height' contains '", "at row 0", by=clone(case.estimator), X=constructor(columns), y=y)
 
 
 @over_frames("numeric")
@@ -202,7 +202,7 @@ def test_text_at_predict_is_named(case: Case, constructor: Constructor) -> None:
     columns["weight"] = ["heavy"] * len(X)
     with pytest.raises(summula.DataError) as caught:
         case.output(model, constructor(columns))
-    one_sentence(caught.value, "Column 'weight' holds 'heavy' at row 0")
+    one_sentence(caught.value, "Column 'weight' contains 'heavy' at row 0")
 
 
 @over_frames()
@@ -210,7 +210,7 @@ def test_a_column_of_dates_is_named(case: Case, constructor: Constructor) -> Non
     X, y, _ = case.data()
     columns = table(X)
     columns["income"] = [datetime.datetime(2020, 1, 1)] * len(X)
-    refused("Column 'income' holds dates", "to days with (X['income']",
+    refused("Column 'income' contains dates", "to days with (X['income']",
             by=clone(case.estimator), X=constructor(columns), y=y)  # fmt: skip
 
 
@@ -219,14 +219,14 @@ def test_a_column_of_categories_is_named(case: Case) -> None:
     X, y, _ = case.data()
     columns = table(X)
     frame = pd.DataFrame(columns).assign(height=pd.Categorical(["tall", "short"] * (len(X) // 2)))
-    refused("Column 'height' holds 'tall' at row 0", by=clone(case.estimator), X=frame, y=y)
+    refused("Column 'height' contains 'tall' at row 0", by=clone(case.estimator), X=frame, y=y)
 
 
 @over()
 def test_a_column_of_lists_is_named(case: Case) -> None:
     X, y, _ = case.data()
     frame = pl.DataFrame(table(X)).with_columns(height=pl.Series([[1.0, 2.0]] * len(X)))
-    refused("Column 'height' holds", "at row 0", by=clone(case.estimator), X=frame, y=y)
+    refused("Column 'height' contains", "at row 0", by=clone(case.estimator), X=frame, y=y)
 
 
 def test_booleans_are_zeros_and_ones(constructor: Constructor) -> None:
@@ -260,7 +260,7 @@ def test_rows_of_unequal_length_are_named(case: Case) -> None:
 @over()
 def test_complex_numbers_are_refused(case: Case) -> None:
     X, y, _ = case.data()
-    refused("Complex data not supported", "X holds complex numbers", by=clone(case.estimator), X=X + 1j, y=y)
+    refused("Complex data not supported", "X contains complex numbers", by=clone(case.estimator), X=X + 1j, y=y)
 
 
 @over()

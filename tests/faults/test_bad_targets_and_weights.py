@@ -62,12 +62,12 @@ def test_a_missing_or_infinite_target(case: Case) -> None:
 
 @pytest.mark.parametrize(("target", "words"), [
     (["dear"] * 20, "The target y contains text such as 'dear'"),
-    (np.array(["dear"] * 20), "The target y holds 'dear' at row 0"),
-    (with_value(y, "dear"), "The target y holds 'dear' at row 4"),
-    (pd.Series(["dear"] * 20), "The target y holds 'dear' at row 0"),
-    (pl.Series(["dear"] * 20), "The target y holds 'dear' at row 0"),
-    (np.array(["2020-01-01"] * 20, "M8[D]"), "The target y holds dates (datetime64[D])"),
-    (y + 1j, "The target y holds complex numbers"),
+    (np.array(["dear"] * 20), "The target y contains 'dear' at row 0"),
+    (with_value(y, "dear"), "The target y contains 'dear' at row 4"),
+    (pd.Series(["dear"] * 20), "The target y contains 'dear' at row 0"),
+    (pl.Series(["dear"] * 20), "The target y contains 'dear' at row 0"),
+    (np.array(["2020-01-01"] * 20, "M8[D]"), "The target y contains dates (datetime64[D])"),
+    (y + 1j, "The target y contains complex numbers"),
     (sparse.csr_array(y[:, None]), "The target y is sparse"),
     (y[:, None, None], "got shape (20, 1, 1)"),
     (3.0, "got shape ()"),
@@ -112,7 +112,7 @@ def test_a_named_target_is_named_when_it_is_bad(constructor: Constructor) -> Non
     frame = constructor(house_prices() | {"price": with_value(y, np.nan)})
     refused("The target 'price' has 1 missing value", "row 4", by=LinearRegression(), X=frame, y="price")
     frame = constructor(house_prices() | {"price": ["dear"] * 20})
-    refused("Column 'price' holds 'dear' at row 0", by=LinearRegression(), X=frame, y="price")
+    refused("Column 'price' contains 'dear' at row 0", by=LinearRegression(), X=frame, y="price")
 
 
 def test_a_frame_with_nothing_but_the_target(constructor: Constructor) -> None:
@@ -132,8 +132,8 @@ BAD_WEIGHTS: list[tuple[Any, list[str]]] = [
     (np.ones(19), ["sample_weight.shape == (19,), expected (20,)", "one weight per row"]),
     (np.ones((20, 1)), ["must be 1D", "shape (20, 1)"]),
     (np.ones((20, 20)), ["must be 1D", "shape (20, 20)"]),
-    (["heavy"] * 20, ["sample_weight holds 'heavy' at row 0", "needs numbers"]),
-    (np.ones(20) * 1j, ["sample_weight holds complex numbers"]),
+    (["heavy"] * 20, ["sample_weight contains 'heavy' at row 0", "needs numbers"]),
+    (np.ones(20) * 1j, ["sample_weight contains complex numbers"]),
     (sparse.csr_array(np.ones((20, 1))), ["sample_weight is sparse", "toarray"]),
     (pl.Series([None] + [1.0] * 19), ["sample_weight is nan at row 0"]),
 ]
@@ -151,7 +151,7 @@ def test_a_named_weight_that_is_none(constructor: Constructor) -> None:
         (with_value(np.ones(20), -2.0), "-2 at row 4"),
         (with_value(np.ones(20), np.nan), "nan at row 4"),
         (np.zeros(20), "All sample weights are zero"),
-        (["heavy"] * 20, "Column 'w' holds 'heavy' at row 0"),
+        (["heavy"] * 20, "Column 'w' contains 'heavy' at row 0"),
     ):
         frame = constructor(house_prices(w=column))
         refused(words, by=LinearRegression(), X=frame, y="price", sample_weight="w")

@@ -299,9 +299,9 @@ def test_a_line_with_too_few_fields_is_named_by_its_number(line: str, row: int, 
 
 def test_text_in_a_column_of_numbers_is_named_wherever_it_is(tmp_path: Path) -> None:
     path = csv_file(tmp_path / "near.csv", 200_000, row777="x,1")
-    refused("Column 'a' holds 'x' at line 779", by=LinearRegression(), X=summula.scan(path), y="y")
+    refused("Column 'a' contains 'x' at line 779", by=LinearRegression(), X=summula.scan(path), y="y")
     path = csv_file(tmp_path / "far.csv", 200_000, row177777="x,1")
-    refused("Column 'a'", "holds 'x' at line 177779", by=LinearRegression(), X=summula.scan(path), y="y")
+    refused("Column 'a'", "contains 'x' at line 177779", by=LinearRegression(), X=summula.scan(path), y="y")
 
 
 def test_a_line_that_is_cut_off_is_named(tmp_path: Path) -> None:

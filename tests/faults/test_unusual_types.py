@@ -111,7 +111,7 @@ def test_records_are_named_with_a_cure() -> None:
     records = np.zeros(N, dtype=[("a", float), ("b", float)])
     said = refused("holds records", by=LinearRegression(), X=records[:, None], y=y)
     assert said.endswith("with numpy.lib.recfunctions.structured_to_unstructured(X).")
-    refused("The target y holds records", by=LinearRegression(), X=x[:, None], y=records)
+    refused("The target y contains records", by=LinearRegression(), X=x[:, None], y=records)
 
 
 def test_objects_are_named_with_their_place() -> None:
@@ -129,8 +129,8 @@ def test_objects_are_named_with_their_place() -> None:
         bad = rows.copy()
         bad[5, 0] = value
         refused(f"Column 0 holds {words}", by=LinearRegression(), X=bad, y=y)
-        refused(f"The target y holds {words}", by=LinearRegression(), X=x[:, None], y=bad[:, 0])
-        refused(f"sample_weight holds {words}", by=LinearRegression(), X=x[:, None], y=y, sample_weight=bad[:, 0])
+        refused(f"The target y contains {words}", by=LinearRegression(), X=x[:, None], y=bad[:, 0])
+        refused(f"sample_weight contains {words}", by=LinearRegression(), X=x[:, None], y=y, sample_weight=bad[:, 0])
 
 
 # --------------------------------------------------------------------------------------------------- cures that can be typed
@@ -306,7 +306,7 @@ def test_what_is_no_label_gets_one_sentence(name: str) -> None:
 @silent
 def test_dates_and_complex_numbers_are_no_labels(values: Any, words: str) -> None:
     for target in (values, objects(values), pd.Series(values)):
-        refused("he target y holds", by=LogisticRegression(), X=x[:, None], y=target)
+        refused("he target y contains", by=LogisticRegression(), X=x[:, None], y=target)
 
 
 def test_labels_that_are_converted_as_the_message_says() -> None:

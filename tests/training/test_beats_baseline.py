@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import summula
 from summula.core.errors import HoldoutWarning
 from summula.preprocessing import TableModel
-from summula.training.comparison.certified import CappedLoss, judged_on_holdout, known_differences
+from summula.training.comparison.certified import CappedLoss, evaluate_on_holdout, known_differences
 from summula.training.comparison.metrics import LeftOut
 
 
@@ -95,9 +95,9 @@ def test_rows_of_a_group_do_not_count_as_independent() -> None:
     rng = np.random.default_rng(2)
     frame = pd.DataFrame({"good": np.full(500, 0.1), "constant": np.full(500, 0.5)})
     y, groups = rng.uniform(0.0, 0.2, 500), np.repeat([0, 1, 2], [498, 1, 1])
-    apart = judged_on_holdout(_Of("good"), _Of("constant"), frame, y, 0.05)
+    apart = evaluate_on_holdout(_Of("good"), _Of("constant"), frame, y, 0.05)
     with pytest.warns(HoldoutWarning):
-        together = judged_on_holdout(_Of("good"), _Of("constant"), frame, y, 0.05, groups)
+        together = evaluate_on_holdout(_Of("good"), _Of("constant"), frame, y, 0.05, groups)
     assert apart.comparison.upper < 0.0
     assert together.comparison.n == 3
     assert together.comparison.upper > 0.0

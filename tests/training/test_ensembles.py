@@ -16,7 +16,7 @@ from summula.naive_bayes import GaussianNB
 from summula.training.comparison.candidates import Candidate
 from summula.training.comparison.ensembles import add_ensemble, greedy_weights
 from summula.training.comparison.leaderboard import Entry, Leaderboard
-from summula.training.comparison.metrics import METRICS, Judge, LeftOut
+from summula.training.comparison.metrics import METRICS, Evaluator, LeftOut
 from summula.training.models import AveragedClassifier, AveragedRegressor
 
 SQUARED = METRICS["squared"]
@@ -49,10 +49,10 @@ def test_a_perfect_candidate_stays_alone() -> None:
 
 
 def board_of(errors: np.ndarray, seconds: float = 0.1, interrupted: bool = False) -> Leaderboard:
-    judge, entries = Judge(SQUARED, None), []
+    evaluator, entries = Evaluator(SQUARED, None), []
     for number, folds in enumerate(folds_of(errors)):
         entry = Entry(Candidate(f"model {number}", "", "numbers"), model=number)
-        entry.judged = [judge.judged(fold) for fold in folds]
+        entry.evaluations = [evaluator.evaluate_predictions(fold) for fold in folds]
         entry.seconds, entry.spent = [seconds] * len(folds), [seconds] * len(folds)
         entries.append(entry)
     return Leaderboard(SQUARED, sorted(entries, key=lambda one: one.mean(3)), 3, interrupted)
@@ -60,7 +60,7 @@ def board_of(errors: np.ndarray, seconds: float = 0.1, interrupted: bool = False
 
 def added(errors: np.ndarray, left: float = 100.0, **options: Any) -> list[str]:
     board = board_of(errors, **options)
-    add_ensemble(board, Judge(SQUARED, None), lambda entry, models: tuple(models), left)
+    add_ensemble(board, Evaluator(SQUARED, None), lambda entry, models: tuple(models), left)
     return [one.name for one in board.entries]
 
 

@@ -70,7 +70,7 @@ def test_a_regression_by_rmse() -> None:
         ({"target": "word", "metric": "rmse"}, ParameterError, "The metric 'rmse' is not for a target of classes"),
         ({"target": "y", "metric": "roc_auc"}, ParameterError, r"with task='classes' \(--task classes\)"),
         ({"target": "y", "task": "poetry"}, ParameterError, "There is no task 'poetry'; choose from classes, numbers"),
-        ({"target": "word", "task": "numbers"}, DataError, "holds text such as 'no', and no numbers"),
+        ({"target": "word", "task": "numbers"}, DataError, "contains text such as 'no', and no numbers"),
         ({"target": "word", "models": ["random_forest"]}, ParameterError, "did you mean 'forest'"),
     ],
 )

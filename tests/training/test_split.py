@@ -58,8 +58,8 @@ def test_the_latest_rows_are_held_out_and_folds_look_back() -> None:
     split = split_rows(EVERY, None, 0.2, 0, times=times)
     assert times[split.training].max() < times[split.held_out].min()
     assert split.held_out.sum() == 200
-    for fit_on, judge_on in split.rounds:
-        assert times[np.isin(split.folds, fit_on)].max() < times[split.folds == judge_on].min()
+    for fit_on, validate_on in split.rounds:
+        assert times[np.isin(split.folds, fit_on)].max() < times[split.folds == validate_on].min()
     # The longest past comes first.
     assert [len(fit_on) for fit_on, _ in split.rounds] == [5, 4, 3, 2, 1]
 

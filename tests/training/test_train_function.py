@@ -136,7 +136,7 @@ def test_times_of_text_that_sorts_are_those_of_dates(form: str) -> None:
 def test_times_of_text_that_does_not_sort_are_refused(form: str) -> None:
     text = FRAME.assign(day=pd.to_datetime(FRAME["day"]).dt.strftime(form))
     with pytest.raises(
-        DataError, match="'day' holds text such as '.*', which does not sort in time; convert it to dates"
+        DataError, match="'day' contains text such as '.*', which does not sort in time; convert it to dates"
     ):
         trained(text, time_column="day")
 
@@ -145,7 +145,7 @@ def test_keys_are_noticed() -> None:
     frame = FRAME.drop(columns="cost")
     for day in (frame["day"], pd.to_datetime(frame["day"]).dt.strftime("%Y-%m-%d")):
         remarks = " ".join(trained(frame.assign(day=day)).remarks)
-        assert "'day' holds times: if the model is to predict the future" in remarks
+        assert "'day' contains times: if the model is to predict the future" in remarks
     keyed = FRAME.drop(columns=["cost", "day"]).rename(columns={"patient": "patient_id"})
     assert "'patient_id' looks like a group key (50 values" in " ".join(trained(keyed).remarks)
 

@@ -61,7 +61,7 @@ def load_model(path: str) -> TableModel:
         raise CommandError(f"{path} is a folder without model.summula; give a model file.", MODEL) from None
     if not isinstance(model, TableModel):
         raise CommandError(
-            f"{path} holds a {type(model).__name__}, not a table model; pass a file written by `summula train`.",
+            f"{path} contains a {type(model).__name__}, not a table model; pass a file written by `summula train`.",
             MODEL,
         )
     return model
@@ -177,8 +177,8 @@ def certify_file(
     names = _used_columns(model, table)
     if model.target not in table.columns:
         raise DataError(
-            f"{no_such_column(model.target, table.columns).rstrip('.')} (it holds the true labels; `summula predict` "
-            "does not need them)."
+            f"{no_such_column(model.target, table.columns).rstrip('.')} (it contains the true labels; "
+            "`summula predict` does not need them)."
         )
     answers = count_labelled_rows(table, model.target) if table.n_rows else 0
     if not answers:
@@ -191,7 +191,9 @@ def certify_file(
         text = table.kinds[model.target] == "text"
     if text != (model.low is None and np.asarray(model.classes_).dtype.kind in "OU"):
         kind = "text" if text else "numbers"
-        raise DataError(f"The target {model.target!r} holds {kind} here, but not in training; convert it to that type.")
+        raise DataError(
+            f"The target {model.target!r} contains {kind} here, but not in training; convert it to that type."
+        )
     with located_in(table), numbered(partial(labelled_row, table, model.target)):
         certificate = summula.certify(
             model, LabelledRows(table, names, model.target), model.target, delta=delta, **certified_loss(model)

@@ -290,7 +290,9 @@ def _as_numbers(values: Array, what: str) -> Array:
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"{what} must hold numbers; it holds {values.dtype} such as {values.flat[0]!r}.") from None
+        raise DataError(
+            f"{what} must contain numbers; it contains {values.dtype} such as {values.flat[0]!r}."
+        ) from None
 
 
 def _as_positive(y: Array, p: Array, pos_label: Any, name: str) -> tuple[Array, Array]:

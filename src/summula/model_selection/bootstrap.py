@@ -176,7 +176,7 @@ def _as_numbers(y: Any) -> Array:
     try:
         return np.asarray(y).astype(np.float64)
     except (TypeError, ValueError):
-        raise DataError("y holds labels, whose differences are not defined: use loss='zero_one'.") from None
+        raise DataError("y contains labels, whose differences are not defined: use loss='zero_one'.") from None
 
 
 def _shaped(predicted: Any, truth: Array) -> Array:

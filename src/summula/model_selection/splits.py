@@ -158,7 +158,7 @@ def _units(groups: Any, n: int) -> tuple[int, Places]:
         return n, np.arange(n)
     values = np.asarray(groups)
     if values.shape != (n,):
-        raise DataError(f"groups must hold one group for each of the {n} rows; it has shape {values.shape}.")
+        raise DataError(f"groups must contain one group for each of the {n} rows; it has shape {values.shape}.")
     names, codes = np.unique(values, return_inverse=True)
     return len(names), codes
 

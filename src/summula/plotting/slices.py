@@ -90,7 +90,7 @@ class Slices:
         wide = (high - low) * margin if high > low else 0.5 * max(abs(high), 1.0)
         return low - wide, high + wide
 
-    def held(self, moving: Sequence[int]) -> str:
+    def describe_fixed(self, moving: Sequence[int]) -> str:
         """Describe the values of the fixed columns, for the title; empty if there are none."""
         others = [j for j in range(len(self.names)) if j not in moving]
         if not others:
@@ -104,7 +104,7 @@ class Slices:
         """Yield rows with these values in these columns, in blocks, of the type of the data."""
         for j in range(len(self.names)):
             if j not in moving and j not in self._still:
-                self._still[j] = self._held_value(j)
+                self._still[j] = self._fixed_value(j)
         length = len(next(iter(moving.values())))
         step = max(_BLOCK // len(self.names), 1)
         for start in range(0, length, step):
@@ -133,7 +133,7 @@ class Slices:
                 columns[name] = self.frame.get_column(name)[[self._still[j]] * length]
         return nw.from_dict(columns, backend=library).to_native()
 
-    def _held_value(self, j: int) -> float | int:
+    def _fixed_value(self, j: int) -> float | int:
         """Return the median of a numeric column, or the row of the most frequent value of another."""
         if self.frame is None or self._is_number(j):
             return _median(self.values(j))

@@ -176,10 +176,10 @@ def _numbers(values: Any, what: str, rows: int | None) -> Array:
     try:
         found = np.asarray(values, np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"{what} must hold numbers.") from None
+        raise DataError(f"{what} must contain numbers.") from None
     if found.ndim != 1 or not len(found) or (rows is not None and len(found) != rows):
-        raise DataError(f"{what} must hold {'one number' if rows is None else f'{rows} numbers, one'} per row; got an "
-                        f"array of shape {found.shape}.")  # fmt: skip
+        raise DataError(f"{what} must contain {'one number' if rows is None else f'{rows} numbers, one'} per row; got "
+                        f"an array of shape {found.shape}.")  # fmt: skip
     if not np.isfinite(found).all():
         raise DataError(f"{what} is {found[~np.isfinite(found)][0]} at row {int(np.argmin(np.isfinite(found)))}.")
     return found

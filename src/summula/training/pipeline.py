@@ -33,11 +33,11 @@ from summula.preprocessing import TableEncoder, TableModel
 from summula.preprocessing.table_encoder import column_sums
 from summula.preprocessing.table_encoder_blocks import table_blocks
 from summula.training.comparison.candidates import ENSEMBLE, Candidate, candidates_for, kernels_of
-from summula.training.comparison.certified import judged_on_holdout, risk_of
+from summula.training.comparison.certified import evaluate_on_holdout, risk_of
 from summula.training.comparison.ensembles import add_ensemble, out_of_fold
 from summula.training.comparison.leaderboard import Leaderboard
 from summula.training.comparison.linear_fits import LinearFit, linear_fit
-from summula.training.comparison.metrics import Judge, LeftOut, metric_for
+from summula.training.comparison.metrics import Evaluator, LeftOut, metric_for
 from summula.training.comparison.rows import Fold, Rows
 from summula.training.comparison.schedule import Budget, compare_candidates, last_fit
 from summula.training.data.costs import costs_of
@@ -133,20 +133,20 @@ class _Training:
         leaks = self._leaks(sample, target.task, encoders[False].dropped_)
         classes = np.unique(y[split.training]) if target.task.kind == "classes" else None
         costs = None if request.costs is None else costs_of(request.costs, classes)
-        judge = Judge(metric, classes, costs)
+        evaluator = Evaluator(metric, classes, costs)
         pairs = encoders[False].n_columns_out ** 2 * (1 if classes is None else len(classes))
         candidates = candidates_for(target.task.kind, target.task.counts, request.models, request.class_weight, pairs)
         has_categories = bool(encoders[True].categorical_features_)
         expect_later(*kernels_of(candidates, 0 if classes is None else len(classes), has_categories=has_categories))
         rows = self._rows(encoders, candidates, y, split, open_folders)
-        board, fitted = self._compared(candidates, rows, split, judge, encoders)
+        board, fitted = self._compared(candidates, rows, split, evaluator, encoders)
         best = board.best
         left_out = (
             None if request.time_column else out_of_fold(best, board.rounds)
         )  # (later rows may exceed this range)
         predicted = [one.output for one in left_out or ()]
-        model = table_model(encoders[best.codes], fitted, request.target, judge, y[split.training], predicted)
-        model.threshold = best.threshold if judge.chooses_threshold else None
+        model = table_model(encoders[best.codes], fitted, request.target, evaluator, y[split.training], predicted)
+        model.threshold = best.threshold if evaluator.chooses_threshold else None
         model.training_hashes_ = rows.hashes([str(name) for name in model.feature_names_in_])
         X, answers = rows.sample(_SHOWN)
         if text := copies_remark(
@@ -155,7 +155,7 @@ class _Training:
             self.remark(text)
         holdout = EncodedHoldout(encoders, X, answers, int(split.held_out.sum()))
         certificate, beats = self._certificate(board, model, rows, encoders, split, holdout)
-        self._judge_on_holdout(board, model, holdout, judge)
+        self._evaluate_on_holdout(board, model, holdout, evaluator)
         if not leaks and (text := near_perfect_remark(model, X, answers, request.target)):
             self.remark(WARNING + text)
         guess = constant_prediction(y[split.training], target.task.kind, classes, costs)
@@ -304,17 +304,17 @@ class _Training:
     # ------------------------------------------------------------------------------------------------- the comparison
 
     def _compared(
-        self, candidates: list[Candidate], rows: Rows, split: Split, judge: Judge, encoders: Encoders
+        self, candidates: list[Candidate], rows: Rows, split: Split, evaluator: Evaluator, encoders: Encoders
     ) -> tuple[Leaderboard, Any]:
         request = self.request
-        folds = [Fold(rows, fit_on, judge_on, judge) for fit_on, judge_on in split.rounds]
+        folds = [Fold(rows, fit_on, validate_on, evaluator) for fit_on, validate_on in split.rounds]
         everything = list(range(int(split.folds.max()) + 1))
         # The steps after the comparison take about as long as those before it, in wide tables most of the time.
         before = min(time.monotonic() - self.began, _LONGEST_BEFORE)
         end = self.began + request.time - min(_LAST * request.time, _LONGEST_LAST) - before
         budget = Budget(end, rows.count(everything))
         with self._listener.progress(len(folds) * len(candidates)) as report:
-            board = compare_candidates(candidates, folds, judge.metric, budget, report, request.debug)
+            board = compare_candidates(candidates, folds, evaluator.metric, budget, report, request.debug)
         if budget.compiling >= 1.0:
             self.remark(
                 f"Kernels were compiled for {budget.compiling:.0f} s, once on this machine, which is not counted as "
@@ -324,7 +324,7 @@ class _Training:
             self.remark("Stopped by Ctrl-C: continuing with the finished candidates.")
         average = partial(average_of, encoders)
         if request.models is None or ENSEMBLE in request.models:
-            add_ensemble(board, judge, average, budget.left)
+            add_ensemble(board, evaluator, average, budget.left)
         return board, last_fit(
             board, folds[0].n_rows, budget, lambda one, left, count: rows.fit(one, left, everything, count), average
         )
@@ -356,7 +356,7 @@ class _Training:
         X, y = rows.holdout()
         places = np.flatnonzero(split.held_out)
         with quietly(), numbered(places.__getitem__):
-            found = judged_on_holdout(
+            found = evaluate_on_holdout(
                 model,
                 baseline_of(board, model, encoders[False]),
                 X,
@@ -375,15 +375,19 @@ class _Training:
             return certificate, bool(comparison.estimate < 0 and comparison.p_value / 2 <= self.request.delta)
         return certificate, bool(comparison.upper < 0)
 
-    def _judge_on_holdout(self, board: Leaderboard, model: TableModel, holdout: EncodedHoldout, judge: Judge) -> None:
+    def _evaluate_on_holdout(
+        self, board: Leaderboard, model: TableModel, holdout: EncodedHoldout, evaluator: Evaluator
+    ) -> None:
         """Evaluate every finished candidate on held-out rows."""
         for entry in board.entries:
             if entry.model is None or board.interrupted:
                 continue
             final = model.model if entry is board.best else entry.model
-            threshold = entry.threshold if judge.chooses_threshold and hasattr(final, "predict_proba") else None
+            threshold = entry.threshold if evaluator.chooses_threshold and hasattr(final, "predict_proba") else None
             with quietly():
-                entry.holdout = judge.interval(Clipped(final, model), holdout.rows(entry.codes), holdout.y, threshold)
+                entry.holdout = evaluator.interval(
+                    Clipped(final, model), holdout.rows(entry.codes), holdout.y, threshold
+                )
 
     # -------------------------------------------------------------------------------------------------------- remarks
 

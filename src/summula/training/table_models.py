@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from summula.preprocessing import TableEncoder, TableModel
 from summula.preprocessing.paired_encoder import PairedEncoder
 from summula.training.comparison.leaderboard import Entry, Leaderboard
-from summula.training.comparison.metrics import Judge
+from summula.training.comparison.metrics import Evaluator
 from summula.training.models import AveragedClassifier, AveragedRegressor
 
 __all__ = ["Clipped", "Encoders", "average_of", "baseline_of", "encoders_of", "table_model"]
@@ -44,7 +44,7 @@ def average_of(encoders: Encoders, entry: Entry, models: Sequence[Any]) -> Any:
 
 
 def table_model(
-    encoder: Any, fitted: Any, target: str, judge: Judge, y: Array, predicted: Sequence[Array] = ()
+    encoder: Any, fitted: Any, target: str, evaluator: Evaluator, y: Array, predicted: Sequence[Array] = ()
 ) -> TableModel:
     """Combine encoder and fitted model; predicted numbers are clipped to the range of the training target.
 
@@ -52,7 +52,7 @@ def table_model(
     sides. Rows of the same population rarely exceed it, and the narrower it is, the fewer held-out rows suffice to show
     that the model is better than a constant.
     """
-    numbers = judge.classes is None
+    numbers = evaluator.classes is None
     clip_low, clip_high = None, None
     if numbers and len(predicted):
         least, most = min(float(one.min()) for one in predicted), max(float(one.max()) for one in predicted)
@@ -64,8 +64,8 @@ def table_model(
         target,
         low=float(y.min()) if numbers else None,
         high=float(y.max()) if numbers else None,
-        costs=None if judge.costs is None else judge.costs.tolist(),
-        metric=judge.metric.name,
+        costs=None if evaluator.costs is None else evaluator.costs.tolist(),
+        metric=evaluator.metric.name,
         clip_low=clip_low,
         clip_high=clip_high,
     )

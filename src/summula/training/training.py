@@ -62,8 +62,8 @@ def train(
         A column whose values name groups of rows (patients, sites): hold-out and folds take whole groups. It is not
         used as a feature.
     time_column : str, optional
-        A column of times: the latest rows are held out, and folds are judged on later rows than they are fitted on. It
-        is not used as a feature.
+        A column of times: the latest rows are held out, and folds are evaluated on later rows than they are fitted on.
+        It is not used as a feature.
     models : list of str, optional
         Candidates, such as ["logistic", "boosting"]; None for all that apply to the target.
     class_weight : dict or "balanced", optional

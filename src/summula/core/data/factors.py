@@ -57,8 +57,8 @@ class Factors:
             self.learn(name, sorted(distinct[k] for k in used_places(places)))  # a frame may list unused levels
         if name not in self.levels:
             raise DataError(
-                f"Column {name!r} holds categories such as {distinct[0]!r}, and held numbers when {self.estimator} "
-                "was fitted; give columns of the same kind."
+                f"Column {name!r} contains categories such as {distinct[0]!r}, but contained numbers when "
+                f"{self.estimator} was fitted; pass columns of the same type."
             )
         known = {level: k for k, level in enumerate(self.levels[name])}
         codes = np.array([known.get(value, -1) for value in distinct], np.float64)[places]
@@ -66,7 +66,7 @@ class Factors:
         if len(unknown):
             row = int(unknown[0])
             raise DataError(
-                f"Column {name!r} holds {distinct[places[row]]!r} at row {start + row}, which is not one of its "
+                f"Column {name!r} contains {distinct[places[row]]!r} at row {start + row}, which is not one of its "
                 f"{len(known)} levels in the training data; drop such rows, or pool rare levels before fitting."
             )
         return codes
@@ -141,14 +141,14 @@ def used_places(places: Array) -> list[int]:
 def numbers_for_categories(name: str, levels: dict[str, tuple[Any, ...]]) -> DataError:
     """Return the error for numbers in a column that was categorical."""
     return DataError(
-        f"Column {name!r} holds numbers, and held categories such as {levels[name][0]!r} when the model was fitted; "
-        "give a frame with columns of the same kind."
+        f"Column {name!r} contains numbers, but contained categories such as {levels[name][0]!r} when the model "
+        "was fitted; pass a frame with columns of the same type."
     )
 
 
 def several_kinds(name: str, estimator: str) -> str:
     """Return the error message for a column with text and numbers."""
-    return f"Column {name!r} holds values of several kinds; {estimator} needs categories of one kind, such as text."
+    return f"Column {name!r} contains values of several types; {estimator} needs categories of one type, such as text."
 
 
 class FactorSource(WrappedSource):

@@ -71,7 +71,7 @@ class Labels:
         if len(wrong) and self.unknown is None:
             row = int(wrong[0])
             raise DataError(
-                f"The target y holds {_shown(values[row])} at row {start + row}, which is not one of the "
+                f"The target y contains {_shown(values[row])} at row {start + row}, which is not one of the "
                 f"{len(self.classes)} classes {self.estimator} was fitted on; drop such rows, or fit with them."
             )
         codes = at.astype(np.int32)
@@ -126,7 +126,7 @@ def distinct(values: Array, start: int, estimator: str) -> Array:
         for row, value in enumerate(values):
             if not isinstance(value, str):
                 raise DataError(
-                    f"The target y holds {_shown(value)} at row {start + row} among text; "
+                    f"The target y contains {_shown(value)} at row {start + row} among text; "
                     f"{estimator} needs labels of one kind, none missing."
                 )
         return np.array(sorted(set(values.tolist())), dtype=object)
@@ -137,8 +137,8 @@ def distinct(values: Array, start: int, estimator: str) -> Array:
         values = np.asarray(values.tolist())
     if values.dtype.kind == "c":
         raise DataError(
-            "Complex data not supported: the target y holds complex numbers, which are not class labels; pass text or "
-            "whole numbers."
+            "Complex data not supported: the target y contains complex numbers, which are not class labels; pass text "
+            "or integers."
         )
     if values.dtype.kind not in "biufUS":
         raise _no_label(values.flat[0], start, estimator)
@@ -156,8 +156,8 @@ def _no_label(value: Any, row: int, estimator: str) -> DataError:
         )
     text = " ".join(str(value).split())[:60]
     return DataError(
-        f"Unknown label type: the target y holds {text} ({type(value).__name__}) at row {row}; {estimator} needs text, "
-        "whole numbers or booleans: convert it, for example with np.asarray(y).astype(str)."
+        f"Unknown label type: the target y contains {text} ({type(value).__name__}) at row {row}; {estimator} needs "
+        "text, integers or booleans: convert it, for example with np.asarray(y).astype(str)."
     )
 
 

@@ -127,8 +127,8 @@ def column_values(column: Any) -> Array:
     dtype = column.dtype
     if dtype.is_nested():
         raise DataError(
-            f"Column {column.name!r} holds {dtype} values (first at row 0); give each part of them as a column of its "
-            "own, or leave it out."
+            f"Column {column.name!r} contains {dtype} values (first at row 0); pass each part of them as a separate "
+            "column, or leave it out."
         )
     if is_wide_integer(dtype):
         return np.asarray(column.cast(nw.Float64).to_numpy(), np.float64)
@@ -159,16 +159,18 @@ def real_numbers(values: Array, origin: Origin, estimator: str) -> Array:
     if kind == "O":
         return _of_objects(values, origin, estimator)
     if kind == "M":
-        raise _dates(f"{origin.label} holds dates ({values.dtype})", _DAYS, origin.array("datetime64[us]"), estimator)
+        raise _dates(
+            f"{origin.label} contains dates ({values.dtype})", _DAYS, origin.array("datetime64[us]"), estimator
+        )
     if kind == "m":
-        problem = f"{origin.label} holds durations ({values.dtype})"
+        problem = f"{origin.label} contains durations ({values.dtype})"
         raise _durations(problem, _HOURS, origin.array("timedelta64[us]"), estimator)
     if kind == "c":
         code = origin.code if origin.library == "numpy" else f"{origin.code}.to_numpy()"
-        raise _complex(f"{origin.label} holds complex numbers", code, estimator)
+        raise _complex(f"{origin.label} contains complex numbers", code, estimator)
     if kind == "V":
         raise DataError(
-            f"{origin.label} holds records ({values.dtype}); {estimator} needs numbers: convert it with "
+            f"{origin.label} contains records ({values.dtype}); {estimator} needs numbers: convert it with "
             f"numpy.lib.recfunctions.structured_to_unstructured({origin.code})."
         )
     raise _first_text(values, origin, estimator)
@@ -225,12 +227,12 @@ def _of_objects(values: Array, origin: Origin, estimator: str) -> Array:
     for place, value in np.ndenumerate(values):
         if (error := _object_error(value, origin.at(place), place[0] if place else 0, estimator)) is not None:
             raise error
-    raise DataError(f"{origin.label} holds something that is not a number; {estimator} needs numbers.")
+    raise DataError(f"{origin.label} contains something that is not a number; {estimator} needs numbers.")
 
 
 def _object_error(value: Any, origin: Origin, row: int, estimator: str) -> DataError | None:
     """Return the error message for an object that is not a real number; None if it is one."""
-    problem = f"{origin.label} holds {_shown(value)} at row {row}"
+    problem = f"{origin.label} contains {_shown(value)} at row {row}"
     if isinstance(value, np.datetime64):
         return _dates(f"{problem}, a date", _DAYS, "value", estimator)
     if isinstance(value, datetime.date):
@@ -253,14 +255,14 @@ def _object_error(value: Any, origin: Origin, row: int, estimator: str) -> DataE
 def _first_text(values: Array, origin: Origin, estimator: str) -> DataError:
     place = (0,) * values.ndim
     if not values.size:
-        return DataError(f"{origin.label} holds text; {estimator} needs numbers: {origin.advice}.")
+        return DataError(f"{origin.label} contains text; {estimator} needs numbers: {origin.advice}.")
     return text_error(origin.at(place).label, values[place], 0, estimator, origin.advice)
 
 
 def text_error(label: str, value: Any, row: int, estimator: str, advice: str = _ENCODE) -> RowError:
     """Return the error message for a column that is not numeric."""
     return RowError(
-        f"{label} holds {_shown(value)}",
+        f"{label} contains {_shown(value)}",
         row,
         f", could not convert it to a number; {estimator} needs numbers: {advice}.",
     )

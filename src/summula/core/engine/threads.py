@@ -75,7 +75,7 @@ def thread_count(n_jobs: int | None = None) -> int:
 
 
 def inside_pool() -> bool:
-    """Whether the calling thread belongs to the pool."""
+    """Return whether the calling thread belongs to the pool."""
     return getattr(_inside, "yes", False)
 
 

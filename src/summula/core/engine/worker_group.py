@@ -94,7 +94,7 @@ def barrier_wait(table: Any, member: int) -> None:
 
 @internal_kernel
 def is_cancelled(table: Any) -> bool:
-    """Whether the members should leave the kernel."""
+    """Return whether the members should leave the kernel."""
     return load_acquire(table.reshape(-1), (len(table) - 1) * LINE + _CANCELLED) > 0  # type: ignore[no-any-return]
 
 

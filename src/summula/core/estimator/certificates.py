@@ -42,7 +42,7 @@ class SummedCertificate(Certificate):
         """Return the objective and the gap at the stated point on the rows of a run."""
 
     def confirms(self, value: float, gap: float) -> bool:
-        """Whether the values agree with the stated ones, up to rounding."""
+        """Return whether the values agree with the stated ones, up to rounding."""
         rounding = self.unit * abs(self.primal)  # type: ignore[attr-defined]
         return bool(abs(value - self.primal) <= rounding and gap <= self.gap + rounding)
 

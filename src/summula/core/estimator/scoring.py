@@ -184,7 +184,7 @@ def _accuracy_in_memory(y: Any, predicted: Any, sample_weight: Any, name: str) -
 
 
 def _are_plain(y: Any, predicted: Any, kinds: str) -> bool:
-    """Whether targets and predictions are arrays of one dimension, equal length and a dtype of these kinds."""
+    """Return whether targets and predictions are arrays of one dimension, equal length and a dtype of these kinds."""
     return (
         type(y) is type(predicted) is np.ndarray
         and y.ndim == 1

@@ -169,7 +169,7 @@ def _size(dimension: str | int, sizes: Sizes) -> int | None:
 
 
 def _match(shape: Sequence[int], dimensions: Sequence[str | int], sizes: Sizes) -> bool:
-    """Whether a shape matches the dimensions; sizes of new dimensions are recorded."""
+    """Return whether a shape matches the dimensions; sizes of new dimensions are recorded."""
     if len(shape) != len(dimensions):
         return False
     for length, dimension in zip(shape, dimensions, strict=True):

@@ -84,7 +84,7 @@ def _as_in_files(cls: type[Any], params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_plain(item: Any) -> bool:
-    """Whether an object array may hold it."""
+    """Return whether an object array may hold it."""
     return item is None or type(item) in (str, bool, int, float)
 
 

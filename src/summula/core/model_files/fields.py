@@ -255,7 +255,7 @@ class Plain(Field):
 
 
 def is_container(value: Any) -> bool:
-    """Whether a value is exactly a list, tuple or dict, not a subclass."""
+    """Return whether a value is exactly a list, tuple or dict, not a subclass."""
     return type(value) in (list, tuple, dict)
 
 

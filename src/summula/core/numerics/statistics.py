@@ -264,7 +264,7 @@ class Moments(Sum):
             return np.maximum(self.square / self.weight - drift**2, 0.0)
 
     def is_complete(self, n_rows: int) -> bool:
-        """Whether no value is missing."""
+        """Return whether no value is missing."""
         return self.is_finite() and bool((np.sum(np.atleast_2d(self.count), axis=0) == n_rows).all())
 
     def unmerge(self, other: Self) -> Self:

@@ -76,7 +76,7 @@ class Sum:
         return all(_is_finite(getattr(self, name)) for name, _ in _fields(self))
 
     def is_complete(self, n_rows: int) -> bool:
-        """Whether the sums include all values of all rows; overridden by statistics that skip missing values."""
+        """Return whether the sums include all values of all rows; overridden by statistics that skip missing values."""
         return self.is_finite()
 
     @property

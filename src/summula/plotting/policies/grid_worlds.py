@@ -104,7 +104,7 @@ def _arrows(policy: Any, V: Array, steps: Array) -> Array:
     actions = np.asarray(policy)
     if actions.shape != V.shape or actions.dtype.kind not in "iu":
         raise ParameterError(
-            f"The policy of value_grid must hold one int per cell, of shape {V.shape}; got {actions.dtype} of shape "
+            f"The policy of value_grid must contain one int per cell, of shape {V.shape}; got {actions.dtype} of shape "
             f"{actions.shape}."
         )
     if actions.max() >= len(steps):

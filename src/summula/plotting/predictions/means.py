@@ -65,7 +65,9 @@ def fitted_mean(model: Any, X: Any, y: Any, *, column: Any = 0, ax: Any = None) 
     ax.scatter(a, heights, s=14, c=GREY, alpha=0.6, linewidths=0, label="data", rasterized=len(a) > _MANY)
     ax.plot(u, mean, color=colour(0), lw=2.0, label="fitted mean")
     up = "y" if name is None else name
-    dress(ax, slices.names[place], up if classes is None else f"P({up} = {classes[1]})", slices.held((place,)))
+    dress(
+        ax, slices.names[place], up if classes is None else f"P({up} = {classes[1]})", slices.describe_fixed((place,))
+    )
     keyed(ax, corner="upper left" if mean[-1] > mean[0] else "upper right")
     return ax
 

@@ -109,7 +109,7 @@ def decision_regions(
     ax.set_ylim(v[0], v[-1])
     _draw_lines(ax, u, v, field)
     handles = _region_keys(classes) if codes is None else _draw_points(ax, slices, across, up, codes, classes)
-    dress(ax, slices.names[across], slices.names[up], slices.held((across, up)))
+    dress(ax, slices.names[across], slices.names[up], slices.describe_fixed((across, up)))
     keyed(ax, handles, name, "best" if slices.n_rows <= _FEW else "upper right")  # searching is slow with many points
     return ax
 

@@ -68,7 +68,7 @@ def class_curves(model: Any, X: Any, y: Any = None, *, column: Any = 0, ax: Any 
         _draw_ticks(ax, slices.values(place), labels.astype(object), classes, named=len(curves) == 1)
     if measure == "predicted class":
         ax.set_yticks(np.arange(len(classes)), [str(one) for one in classes], parse_math=False)
-    dress(ax, slices.names[place], measure, slices.held((place,)))
+    dress(ax, slices.names[place], measure, slices.describe_fixed((place,)))
     if ax.get_legend_handles_labels()[1]:
         keyed(ax, title=name, corner="best" if slices.n_rows <= _MANY else "upper right")
     return ax
@@ -141,7 +141,7 @@ def fitted_surface(model: Any, X: Any, y: Any = None, *, columns: Any = (0, 1), 
         ax.scatter(slices.values(across), slices.values(up), c=values.astype(np.float64), **shades, **look)
     ax.set_xlim(u[0], u[-1])
     ax.set_ylim(v[0], v[-1])
-    dress(ax, slices.names[across], slices.names[up], slices.held((across, up)))
+    dress(ax, slices.names[across], slices.names[up], slices.describe_fixed((across, up)))
     colour_bar(ax, image, "y" if name is None else name)
     return ax
 

@@ -20,7 +20,7 @@ from summula.certification.rows import loss_named, mean_by_group, measure
 from summula.stats.bounds import check_delta
 from summula.training.comparison.metrics import METRICS, LeftOut, codes_of
 
-__all__ = ["CappedLoss", "HoldoutJudgement", "certified_loss", "judged_on_holdout", "known_differences", "risk_of"]
+__all__ = ["CappedLoss", "HoldoutEvaluation", "certified_loss", "evaluate_on_holdout", "known_differences", "risk_of"]
 
 Array = NDArray[Any]
 
@@ -65,7 +65,7 @@ def certified_loss(model: Any) -> dict[str, Any]:
     return {"loss": CappedLoss("squared" if squared else "absolute", cap), "range": (0.0, cap), "costs": None}
 
 
-class HoldoutJudgement(NamedTuple):
+class HoldoutEvaluation(NamedTuple):
     """A certificate from held-out rows, and a comparison with the baseline, or None."""
 
     certificate: Any
@@ -120,7 +120,7 @@ def _together(pieces: list[Array]) -> Array | None:
     return np.concatenate(pieces) if pieces else None
 
 
-def judged_on_holdout(
+def evaluate_on_holdout(
     model: Any,
     baseline: Any,
     X: Any,
@@ -129,7 +129,7 @@ def judged_on_holdout(
     groups: Array | None = None,
     folds: Iterable[tuple[LeftOut, LeftOut]] = (),
     predictor: Any = None,
-) -> HoldoutJudgement:
+) -> HoldoutEvaluation:
     """Certify a table model on rows that are known to be held out, and compare it with a baseline.
 
     Parameters
@@ -152,9 +152,9 @@ def judged_on_holdout(
     own = rows._replace(losses=rows.losses[:, :1])
     certificate = certificate_of(model, own, loss, delta, groups)
     if baseline is None:
-        return HoldoutJudgement(certificate, None)
+        return HoldoutEvaluation(certificate, None)
     hashes = certificate.model_hash, model_hash(baseline.model)
     if groups is not None:  # rows of a group are dependent, group means are not
         rows, loss, folds = mean_by_group(rows, groups), replace(loss, binary=False), ()
     known = known_differences(model, baseline.value, folds)
-    return HoldoutJudgement(certificate, comparison_of(model, baseline, rows, loss, delta, hashes, known))
+    return HoldoutEvaluation(certificate, comparison_of(model, baseline, rows, loss, delta, hashes, known))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from summula.training.comparison.candidates import ENSEMBLE, Candidate
 from summula.training.comparison.leaderboard import Entry, Leaderboard
-from summula.training.comparison.metrics import METRICS, Judge, Judgement, LeftOut
+from summula.training.comparison.metrics import METRICS, Evaluation, Evaluator, LeftOut
 
 __all__ = ["add_ensemble", "averaged", "greedy_weights", "out_of_fold"]
 
@@ -31,13 +31,15 @@ _MEMBERS = 5  # maximum number of members
 _ROWS = 5_000  # per fold, for fitting the weights
 
 
-def add_ensemble(board: Leaderboard, judge: Judge, average: Callable[[Entry, Sequence[Any]], Any], left: float) -> None:
+def add_ensemble(
+    board: Leaderboard, evaluator: Evaluator, average: Callable[[Entry, Sequence[Any]], Any], left: float
+) -> None:
     """Add an ensemble of the best candidates to a leaderboard, if there are enough folds and time.
 
     Parameters
     ----------
     board : Leaderboard
-    judge : Judge
+    evaluator : Evaluator
     average : callable
         Returns the model of an ensemble, given its entry and the models of its members.
     left : float
@@ -50,13 +52,13 @@ def add_ensemble(board: Leaderboard, judge: Judge, average: Callable[[Entry, Seq
     if len(able) < 2 or able[0] is not board.best:
         return
     folds = [_predictions(one, board.rounds) or [] for one in able]
-    loss = METRICS["log_loss"].loss if judge.classes is not None else judge.metric.loss
+    loss = METRICS["log_loss"].loss if evaluator.classes is not None else evaluator.metric.loss
     assert loss is not None
     weights = greedy_weights(loss, folds)
     members = [(one, float(w)) for one, w in zip(able, weights, strict=True) if w > 0.0]
     if len(members) < 2 or 1.2 * sum(max(one.seconds) for one, _ in members) * _more(board) > left:
         return
-    entry = _entry(judge, able, folds, loss, members)
+    entry = _entry(evaluator, able, folds, loss, members)
     if any(not np.array_equal(_classes(one), _classes(able[0])) for one, _ in members):
         return
     entry.model = average(entry, [one.model for one, _ in members])
@@ -76,7 +78,7 @@ def _predictions(entry: Entry, rounds: int) -> list[LeftOut] | None:
     """Return the predictions of a candidate in each fold; None if they were not stored."""
     if not entry.finished(rounds):
         return None
-    found = [one.left_out for one in entry.judged[:rounds]]
+    found = [one.left_out for one in entry.evaluations[:rounds]]
     kept = [one for one in found if one is not None]
     return kept if len(kept) == rounds else None
 
@@ -127,23 +129,25 @@ def averaged(weights: Array, outputs: Sequence[LeftOut]) -> LeftOut:
 
 
 def _entry(
-    judge: Judge,
+    evaluator: Evaluator,
     able: list[Entry],
     folds: list[list[LeftOut]],
     loss: Callable[[Array, Array], Array],
     members: list[tuple[Entry, float]],
 ) -> Entry:
     """Return the ensemble as a candidate evaluated in every fold, with weights fitted on the other folds."""
-    judged: list[Judgement] = []
+    evaluations: list[Evaluation] = []
     for k in range(len(folds[0])):
         others = [[fold for place, fold in enumerate(own) if place != k] for own in folds]
         weights = greedy_weights(loss, others)
-        judged.append(judge.judged(averaged(weights, [own[k] for own in folds]))._replace(left_out=None))
+        evaluations.append(
+            evaluator.evaluate_predictions(averaged(weights, [own[k] for own in folds]))._replace(left_out=None)
+        )
     kind = able[0].candidate.kind
     formula = " + ".join(f"{weight:.2f} {one.name}" for one, weight in members)
-    entry = Entry(Candidate(ENSEMBLE, "", kind), judged=judged, members=members, note=formula)
-    entry.seconds = [sum(one.seconds[k] for one, _ in members) for k in range(len(judged))]
-    entry.spent = [sum(one.spent[k] for one, _ in members) for k in range(len(judged))]
+    entry = Entry(Candidate(ENSEMBLE, "", kind), evaluations=evaluations, members=members, note=formula)
+    entry.seconds = [sum(one.seconds[k] for one, _ in members) for k in range(len(evaluations))]
+    entry.spent = [sum(one.spent[k] for one, _ in members) for k in range(len(evaluations))]
     return entry
 
 

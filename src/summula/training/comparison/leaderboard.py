@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError
 from summula.training.comparison.candidates import Candidate
-from summula.training.comparison.metrics import Interval, Judgement, Metric
+from summula.training.comparison.metrics import Evaluation, Interval, Metric
 
 __all__ = ["Entry", "Leaderboard", "ranked"]
 
@@ -24,7 +24,7 @@ class Entry:
     Attributes
     ----------
     candidate : Candidate
-    judged : list of Judgement
+    evaluations : list of Evaluation
         One per fold.
     seconds, spent : list of float
         Time of a fit, and of a fit with its evaluation, one per fold.
@@ -41,7 +41,7 @@ class Entry:
     """
 
     candidate: Candidate
-    judged: list[Judgement] = field(default_factory=list)
+    evaluations: list[Evaluation] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     spent: list[float] = field(default_factory=list)
     rows: int | None = None
@@ -65,11 +65,11 @@ class Entry:
     @property
     def risks(self) -> list[float]:
         """Risk in each fold."""
-        return [one.risk for one in self.judged]
+        return [one.risk for one in self.evaluations]
 
     def finished(self, rounds: int) -> bool:
         """Return whether it was fitted in this number of rounds."""
-        return len(self.judged) >= rounds and not self.failed
+        return len(self.evaluations) >= rounds and not self.failed
 
     def mean(self, rounds: int) -> float:
         """Return the mean risk over the first rounds; NaN if there is none."""
@@ -79,12 +79,12 @@ class Entry:
     @property
     def threshold(self) -> float | None:
         """Median of the thresholds chosen in the folds."""
-        chosen = [one.threshold for one in self.judged if one.threshold is not None]
+        chosen = [one.threshold for one in self.evaluations if one.threshold is not None]
         return float(np.median(chosen)) if chosen else None
 
     def error(self, rounds: int) -> float:
         """Return the standard error of the mean risk."""
-        errors = np.array([one.error for one in self.judged[:rounds]])
+        errors = np.array([one.error for one in self.evaluations[:rounds]])
         return float(np.sqrt((errors**2).sum()) / len(errors))
 
 

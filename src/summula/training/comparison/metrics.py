@@ -23,9 +23,9 @@ from summula.training.names import metric_name
 
 __all__ = [
     "METRICS",
+    "Evaluation",
+    "Evaluator",
     "Interval",
-    "Judge",
-    "Judgement",
     "LeftOut",
     "Metric",
     "ThresholdCounts",
@@ -229,7 +229,7 @@ def metric_for(kind: str, wanted: str | None, costs: bool = False, *, text: bool
     return METRICS[wanted]
 
 
-# ------------------------------------------------------------------------------------------------------------- judging
+# ---------------------------------------------------------------------------------------------------------- evaluation
 
 
 class LeftOut(NamedTuple):
@@ -239,7 +239,7 @@ class LeftOut(NamedTuple):
     output: Array
 
 
-class Judgement(NamedTuple):
+class Evaluation(NamedTuple):
     """Risk of a model on validation rows, its standard error, the threshold chosen on them, and the predictions."""
 
     risk: float
@@ -256,7 +256,7 @@ class Interval(NamedTuple):
     high: float
 
 
-class Judge:
+class Evaluator:
     """Applies a metric to fitted models.
 
     Parameters
@@ -301,27 +301,27 @@ class Judge:
             return np.asarray(output[:, 1] >= threshold, np.intp)
         return np.asarray(output.argmax(axis=1) if self.costs is None else (output @ self.costs.T).argmin(axis=1))
 
-    def judge(self, model: Any, blocks: Iterable[tuple[Any, Array]]) -> Judgement:
+    def evaluate(self, model: Any, blocks: Iterable[tuple[Any, Array]]) -> Evaluation:
         """Evaluate a model on blocks of rows and their targets."""
         pairs = ((self.encoded(y), self.output(model, X)) for X, y in blocks)
         if self.metric.loss is None:
-            return self.judged(LeftOut(*_joined(pairs)))
+            return self.evaluate_predictions(LeftOut(*_joined(pairs)))
         found = _Losses(self.metric.loss)
         for y, output in pairs:
             found.add(y, output, self.decided(output))
-        return found.judgement()
+        return found.evaluation()
 
-    def judged(self, rows: LeftOut) -> Judgement:
+    def evaluate_predictions(self, rows: LeftOut) -> Evaluation:
         """Evaluate predictions."""
         y, output = rows
         if self.metric.loss is not None:
             found = _Losses(self.metric.loss)
             found.add(y, output, self.decided(output))
-            return found.judgement()
+            return found.evaluation()
         threshold = self._threshold(y, output[:, 1]) if self.chooses_threshold else None
         decided = self.decided(output, threshold)
         risk, error = self.metric.risk(y, decided), float(_bootstrap(self.metric.risk, y, decided).std())
-        return Judgement(risk, error, threshold, rows if output.size <= _KEPT else None)
+        return Evaluation(risk, error, threshold, rows if output.size <= _KEPT else None)
 
     def _threshold(self, y: Array, p: Array) -> float:
         """Return the best threshold among quantiles of the probabilities; ties go to the one nearest to 0.5."""
@@ -365,11 +365,11 @@ class _Losses:
         self._cells += output.size
         self._kept = [*self._kept, LeftOut(y, output)] if self._cells <= _KEPT else []
 
-    def judgement(self) -> Judgement:
+    def evaluation(self) -> Evaluation:
         """Return the mean, its standard error, and the predictions."""
         mean = self._sum / self._rows
         error = float(np.sqrt(max(self._squares / self._rows - mean**2, 0.0) / self._rows))
-        return Judgement(mean, error, None, LeftOut(*_joined(self._kept)) if self._kept else None)
+        return Evaluation(mean, error, None, LeftOut(*_joined(self._kept)) if self._kept else None)
 
 
 def _bootstrap(risk: Callable[[Array, Array], float], y: Array, output: Array) -> Array:

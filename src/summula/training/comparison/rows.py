@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.training.comparison.candidates import Candidate
-from summula.training.comparison.metrics import Judge, Judgement
+from summula.training.comparison.metrics import Evaluation, Evaluator
 
 __all__ = ["Fold", "Rows"]
 
@@ -31,7 +31,7 @@ class Rows(Protocol):
     def fit(self, candidate: Candidate, max_time: float, folds: list[int], rows: int) -> Any:
         """Fit a candidate to `rows` rows of some folds."""
 
-    def judge(self, candidate: Candidate, model: Any, fold: int, judge: Judge) -> Judgement:
+    def evaluate(self, candidate: Candidate, model: Any, fold: int, evaluator: Evaluator) -> Evaluation:
         """Evaluate a model on the rows of a fold."""
 
     def holdout(self) -> tuple[Any, Any]:
@@ -50,8 +50,8 @@ class Fold:
 
     rows: Rows
     fit_on: list[int]
-    judge_on: int
-    judge_by: Judge
+    validate_on: int
+    evaluator: Evaluator
 
     @property
     def n_rows(self) -> int:
@@ -70,6 +70,6 @@ class Fold:
         """Fit a candidate to some of the rows."""
         return self.rows.fit(candidate, max_time, self.fit_on, rows)
 
-    def judge(self, candidate: Candidate, model: Any) -> Judgement:
+    def evaluate(self, candidate: Candidate, model: Any) -> Evaluation:
         """Evaluate a model on the validation rows."""
-        return self.rows.judge(candidate, model, self.judge_on, self.judge_by)
+        return self.rows.evaluate(candidate, model, self.validate_on, self.evaluator)

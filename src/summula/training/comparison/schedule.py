@@ -24,7 +24,7 @@ from summula.core.compilation.compile_times import CompileTimes, compile_times
 from summula.core.errors import TimeLimitError
 from summula.training.comparison.candidates import Candidate
 from summula.training.comparison.leaderboard import Entry, Leaderboard, ranked
-from summula.training.comparison.metrics import Judgement, Metric
+from summula.training.comparison.metrics import Evaluation, Metric
 
 __all__ = ["Budget", "Round", "compare_candidates", "last_fit"]
 
@@ -60,7 +60,7 @@ class Round(Protocol):
     def fit(self, candidate: Candidate, max_time: float, rows: int) -> Any:
         """Fit a candidate to this number of rows."""
 
-    def judge(self, candidate: Candidate, model: Any) -> Judgement:
+    def evaluate(self, candidate: Candidate, model: Any) -> Evaluation:
         """Evaluate a model on the validation rows."""
 
 
@@ -134,7 +134,7 @@ def compare_candidates(
     except KeyboardInterrupt:
         interrupted = True
     for entry in entries:
-        if whole > len(entry.judged) > 0 and not entry.failed:
+        if whole > len(entry.evaluations) > 0 and not entry.failed:
             entry.note = entry.note or "clearly behind: later folds skipped to save time"
     return ranked(entries, metric, whole, interrupted)
 
@@ -177,7 +177,7 @@ def _behind(entry: Entry, best: Entry, number: int) -> bool:
 def _first_fit(entry: Entry, fold: Round, budget: Budget, entries: list[Entry], waiting: int, debug: bool) -> None:
     """Fit the first fold of a candidate, on as many rows as its time budget allows."""
     candidate, n = entry.candidate, fold.n_rows
-    is_first = not any(other.judged and other.name != "baseline" for other in entries)
+    is_first = not any(other.evaluations and other.name != "baseline" for other in entries)
     if budget.left <= 0.0 and not is_first:
         _give_up(entry)
         return
@@ -285,23 +285,25 @@ def _fit_again(entry: Entry, fold: Round, budget: Budget, debug: bool) -> None:
 def _fit(entry: Entry, fold: Round, max_time: float, rows: int, budget: Budget, debug: bool) -> None:
     """Fit and evaluate a candidate; compilation, such as of kernels for predictions, is not counted."""
     with compile_times() as compiled:
-        _fit_and_judge(entry, fold, max_time, rows, compiled, debug)
+        _fit_and_evaluate(entry, fold, max_time, rows, compiled, debug)
     budget.add(compiled.seconds)
 
 
-def _fit_and_judge(entry: Entry, fold: Round, max_time: float, rows: int, compiled: CompileTimes, debug: bool) -> None:
+def _fit_and_evaluate(
+    entry: Entry, fold: Round, max_time: float, rows: int, compiled: CompileTimes, debug: bool
+) -> None:
     clock = time.monotonic()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             model = fold.fit(entry.candidate, max_time, rows)
             took = time.monotonic() - clock - compiled.seconds
-            entry.judged.append(fold.judge(entry.candidate, model))
+            entry.evaluations.append(fold.evaluate(entry.candidate, model))
             entry.seconds.append(max(took, 0.0))
             entry.spent.append(max(time.monotonic() - clock - compiled.seconds, 0.0))
             entry.model = model if entry.model is None else entry.model
         except TimeLimitError:
-            if entry.judged:
+            if entry.evaluations:
                 raise _TimeIsOver from None
             _give_up(entry)
         except Exception as error:

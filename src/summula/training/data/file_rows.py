@@ -21,7 +21,7 @@ from summula.core.data.scan import Scan, scan
 from summula.core.errors import OutputError
 from summula.preprocessing.table_encoder_blocks import Blocks, Columns, blocks_in_order, table_blocks
 from summula.training.comparison.candidates import Candidate
-from summula.training.comparison.metrics import Judge, Judgement
+from summula.training.comparison.metrics import Evaluation, Evaluator
 from summula.training.data.row_numbers import numbered
 from summula.training.data.split import HELD_OUT, Split
 from summula.training.data.tables import free_memory, read_table
@@ -90,7 +90,7 @@ class FileRows:
             vars(model).pop(name, None)
         return model
 
-    def judge(self, candidate: Candidate, model: Any, fold: int, judge: Judge) -> Judgement:
+    def evaluate(self, candidate: Candidate, model: Any, fold: int, evaluator: Evaluator) -> Evaluation:
         """Evaluate a model on the rows of a fold."""
         blocks = table_blocks(self._rows(candidate.codes, [fold]))
 
@@ -100,7 +100,7 @@ class FileRows:
                 y = _plain(columns.pop("y"))
                 yield np.column_stack(list(columns.values())), y
 
-        return judge.judge(model, pairs())
+        return evaluator.evaluate(model, pairs())
 
     def holdout(self) -> tuple[Any, Any]:
         """Return the held-out rows and the name of their target, as arguments of `certify`."""

@@ -14,11 +14,11 @@ _GROUP_NAME = re.compile(
 
 
 def key_remark(name: str, sums: Any) -> str:
-    """A remark on a column that looks like a group key or a time."""
+    """Return a remark on a column that looks like a group key or a time."""
     if sums.kind in ("date", "time") or (sums.kind == "text" and sums.dates):
         return (
-            f"{name!r} holds times: if the model is to predict the future, hold out the latest rows with --time-column "
-            f"{name!r} (time_column={name!r} in Python)."
+            f"{name!r} contains times: if the model is to predict the future, hold out the latest rows with "
+            f"--time-column {name!r} (time_column={name!r} in Python)."
         )
     rows, distinct = sums.rows - sums.missing, sums.distinct
     if distinct and _GROUP_NAME.search(name) and 2 * distinct <= rows and distinct >= 20:

@@ -184,7 +184,7 @@ def _rank_correlation(places: Array, others: Array) -> float:
 
 
 def leaks_of_training(table: Any, y: Array, classes: bool, dropped: Iterable[str]) -> dict[str, str]:
-    """Return the suspicious columns in use, judged by the first training rows."""
+    """Return the suspicious columns in use, based on the first training rows."""
     return leaks(table.drop_columns(list(dropped)).slice(0, _ROWS), y[:_ROWS], classes)
 
 

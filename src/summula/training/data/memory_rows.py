@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.training.comparison.candidates import Candidate
-from summula.training.comparison.metrics import Judge, Judgement
+from summula.training.comparison.metrics import Evaluation, Evaluator
 from summula.training.data.split import Split
 from summula.training.data.training_overlap import training_hashes
 
@@ -64,10 +64,10 @@ class MemoryRows:
             X, y = X[chosen], y[chosen]
         return candidate.fit(self.encoders[candidate.codes], self.seed, max_time, X, y)
 
-    def judge(self, candidate: Candidate, model: Any, fold: int, judge: Judge) -> Judgement:
+    def evaluate(self, candidate: Candidate, model: Any, fold: int, evaluator: Evaluator) -> Evaluation:
         """Evaluate a model on the rows of a fold."""
         rows = self._folds == fold
-        return judge.judge(model, [(self._of(candidate.codes)[rows], self.y[rows])])
+        return evaluator.evaluate(model, [(self._of(candidate.codes)[rows], self.y[rows])])
 
     def holdout(self) -> tuple[Any, Any]:
         """Return the held-out rows and their targets, as arguments of `certify`."""

@@ -201,6 +201,6 @@ def _text_times(values: Array, name: str) -> Array:
     if len({len(word) for word in words.tolist()}) == 1 and all(_YEAR_FIRST.match(word) for word in words.tolist()):
         return values
     raise DataError(
-        f"The time column {name!r} holds text such as {str(values[0])!r}, which does not sort in time; convert it to "
-        "dates or numbers, or write dates as 2024-12-31."
+        f"The time column {name!r} contains text such as {str(values[0])!r}, which does not sort in time; convert it "
+        "to dates or numbers, or write dates as 2024-12-31."
     )

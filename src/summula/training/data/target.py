@@ -62,7 +62,7 @@ def target_values(column: Any) -> tuple[Array, Array]:
         return values, np.array([value is not None for value in values], bool)  # (spaces alone are a missing value)
     values = column.to_numpy(zero_copy_only=False)
     if values.dtype.kind == "M":
-        raise DataError("The target holds dates; turn it into a number of days first.")
+        raise DataError("The target contains dates; turn it into a number of days first.")
     return values, there
 
 
@@ -169,12 +169,12 @@ def inferred_task(values: Array, wanted: str | None, target: str) -> Task:
         raise RowError(f"The target {target!r} is infinite", row, "; give a number, or nothing to leave the row out.")
     if np.abs(different[[0, -1]].astype(np.float64)).max() > LARGEST:
         row = int(np.argmax(np.abs(values)))
-        raise RowError(f"The target {target!r} holds {values[row]:g}", row, ", too large a number; scale it.")
+        raise RowError(f"The target {target!r} contains {values[row]:g}", row, ", too large a number; scale it.")
     whole = bool((different == np.floor(different)).all())
     counts = whole and bool(different[0] in (0, 1))  # counts may be 0
     if wanted is not None:
         if wanted == "classes" and not whole:
-            raise DataError(f"The target {target!r} holds fractions such as {different[0]:g}; use --task numbers.")
+            raise DataError(f"The target {target!r} contains fractions such as {different[0]:g}; use --task numbers.")
         return Task(wanted, counts and wanted == "numbers", "as --task says")
     codes = whole and len(different) <= _MOST_CODES and different[0] in (0, 1)
     if len(different) == 2 or (codes and different[-1] - different[0] == len(different) - 1):
@@ -190,13 +190,13 @@ def _check_text(values: Array, different: Array, wanted: str | None, target: str
     others = {word for word in different.tolist() if not spells_number(word)}
     if not many and len(others) == len(different):
         raise DataError(
-            f"The target {target!r} holds text such as {different[0]!r}, and no numbers: leave out the task to predict "
+            f"The target {target!r} contains text such as {different[0]!r}, and no numbers: omit the task to predict "
             "its classes, or choose another target."
         )
     if others and (wanted == "numbers" or 2 * len(others) < len(different)):
         row = next(row for row, value in enumerate(values) if value in others)
         raise RowError(
-            f"The target {target!r} holds {values[row]!r}",
+            f"The target {target!r} contains {values[row]!r}",
             row,
             ", which is not a number; write it as a number such as 1000.5, or leave it empty.",
         )
@@ -204,12 +204,12 @@ def _check_text(values: Array, different: Array, wanted: str | None, target: str
         raise DataError(f"The target {target!r} contains numbers as text, which cannot be read as numbers: convert it.")
     if as_dates(different.tolist()) is not None:
         raise DataError(
-            f"The target {target!r} holds dates such as {str(values[0])!r}; turn it into a number of days first."
+            f"The target {target!r} contains dates such as {str(values[0])!r}; turn it into a number of days first."
         )
     spelled = _SEPARATED.fullmatch(str(values[0])) is not None
     cure = "write numbers without thousands separators" if spelled else "choose another column"
     raise DataError(
-        f"The target {target!r} holds {len(different):,} different texts in {len(values):,} rows, such as "
+        f"The target {target!r} contains {len(different):,} different texts in {len(values):,} rows, such as "
         f"{str(values[0])!r}, too many for classification; {cure}."
     )
 

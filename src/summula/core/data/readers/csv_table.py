@@ -142,7 +142,7 @@ class CsvTable(Table):
         if column and value:
             name = list(self._types.read)[int(column.group(1))]
             return DataError(
-                f"Column {name!r} of {self._shown} holds {shortened(value.group(1))} at line {line}, and numbers in "
+                f"Column {name!r} of {self._shown} contains {shortened(value.group(1))} at line {line}, and numbers in "
                 "the first lines; make it one kind, or leave it out with columns=[...]."
             )
         return DataError(f"Line {line} of {self._shown}: {what}.")

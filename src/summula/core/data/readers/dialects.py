@@ -331,7 +331,7 @@ def _located(error: BaseException, path: str) -> DataError:
         )
     if value := re.search(r"invalid value ('.*')", message):
         return DataError(
-            f"{where} holds {shortened(value.group(1))} in a column that holds something else above; make it one kind."
+            f"{where} contains {shortened(value.group(1))}, unlike the values above it; use one type per column."
         )
     if "UTF8" in message or isinstance(error, UnicodeDecodeError):
         return DataError(

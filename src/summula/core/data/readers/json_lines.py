@@ -21,7 +21,7 @@ def rows_of_json(file: TextFile) -> Any:
     from pyarrow import json
 
     if file.head.lstrip()[:1] == b"[":
-        raise DataError(f"{file.path} holds one JSON array; write one object per line, without brackets and commas.")
+        raise DataError(f"{file.path} contains one JSON array; write one object per line, without brackets and commas.")
     head = whole_rows(file)
     try:
         first = json.read_json(pa.BufferReader(head), json.ReadOptions(use_threads=False, block_size=len(head) + 1))

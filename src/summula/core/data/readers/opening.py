@@ -111,7 +111,7 @@ def _inside(folder: str) -> list[str]:
     except PermissionError:
         raise DataError(f"The folder {folder} is not readable by this user.") from None
     if not inside:
-        raise DataError(f"The folder {folder} holds no files to scan; give one that does, or a file.")
+        raise DataError(f"The folder {folder} contains no files to scan; give one that does, or a file.")
     return [os.path.join(folder, name) for name in inside]
 
 

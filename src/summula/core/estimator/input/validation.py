@@ -135,7 +135,7 @@ def check_fitted(estimator: Any) -> None:
 
 
 def _is_plain(X: Any) -> bool:
-    """Whether X needs no conversion: the checks would take longer than predicting a single row."""
+    """Return whether X needs no conversion: the checks would take longer than predicting a single row."""
     return type(X) is np.ndarray and X.dtype in FLOATS and X.ndim == 2 and X.size > 0
 
 
@@ -352,7 +352,7 @@ def _with_factors(source: Source, factors: Factors | None) -> Source:
 
 
 def _is_text(X: Any, y: Any, labels: Labels | None) -> bool:
-    """Whether a list of strings is a list of labels, one per row, rather than column names."""
+    """Return whether a list of strings is a list of labels, one per row, rather than column names."""
     return labels is not None and (not is_frame(X) or len(y) == len(opened(X)))
 
 
@@ -367,7 +367,7 @@ def _label_column(column: Any) -> Array:
 
 
 def are_few_integers(y: Array) -> bool:
-    """Whether labels are integers with few distinct values, about which scikit-learn does not warn."""
+    """Return whether labels are integers with few distinct values, about which scikit-learn does not warn."""
     return y.dtype.kind == "b" or (y.dtype.kind in "iu" and len(y) > 0 and int(y.max()) - int(y.min()) < len(y) // 2)
 
 
