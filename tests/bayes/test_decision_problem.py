@@ -1,4 +1,4 @@
-"""Problems of decision against enumeration, hand-computed values and the definition of risk."""
+"""Decision problems against enumeration, hand-computed values and the definition of risk."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class TestSensitivity:
 
     def test_by_name(self) -> None:
         found = umbrella().sensitivity()
-        # Taking it costs 1.8, leaving it 2.0: they are equal where p + 2 (1 - p) = 10 p.
+        # Taking it costs 1.8, leaving it 2.0: they are equal if p + 2 (1 - p) = 10 p.
         assert found.action == "take"
         assert found.margin == pytest.approx(0.2)
         assert found.priors["rain"] == pytest.approx((2 / 11, 1.0))

@@ -21,7 +21,7 @@ from summula.bayes import (
 )
 from summula.core.errors import DataError, ParameterError
 
-# A prior, data, the log likelihood of data as a function of the parameter, and where that lies.
+# A prior, data, the log likelihood of data as a function of the parameter, and its support.
 CASES: dict[str, tuple[Any, Any, Any, tuple[float, float]]] = {
     "bernoulli": (BetaBernoulli(2.0, 3.0), [1, 0, 1, 1, 1], lambda t, x: stats.bernoulli.logpmf(x, t), (0, 1)),
     "binomial": (BetaBinomial(1.5, 2.0, 4), [1, 4, 2], lambda t, x: stats.binom.logpmf(x, 4, t), (0, 1)),

@@ -1,4 +1,4 @@
-"""Principal components: the distortion formula, every way to the axes, weights, sums that add up, bad input."""
+"""Principal components: the distortion formula, every solver, weights, additive sums, bad input."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_the_krylov_method_finds_the_leading_axes(weighted, options, stored):
 
 
 def test_what_a_local_certificate_says_is_true_of_it(tmp_path):
-    """It is about the other subspaces, not about Newton steps, and names the assumption that it rests on."""
+    """The message refers to other subspaces, not to Newton steps, and states its assumption."""
     X = np.random.default_rng(0).normal(size=(300, 90)) * np.geomspace(9.0, 1.0, 90)
     found = PCA(n_components=3, svd_solver="randomized", random_state=0).fit(X)
     words = str(found.certificate_)
@@ -300,7 +300,7 @@ def test_a_tampered_certificate_is_found_out():
         {"vectors": PCA().fit(X).components_[[0, 2]]},
     ):
         assert not dataclasses.replace(certificate, **change).verify(X)
-    # An honest distortion does not help a worse subspace: its gap shows.
+    # A correct distortion of a worse subspace has a positive gap.
     worse = dataclasses.replace(certificate, vectors=PCA().fit(X).components_[[0, 2]])
     worse = dataclasses.replace(worse, primal=worse.verify(X).primal)
     assert not worse.verify(X)

@@ -177,7 +177,7 @@ def test_numbers_where_text_was_and_text_where_numbers_were_are_named():
         model.predict(np.zeros((3, 6)))
     with pytest.raises(DataError, match="Column 'code' contains 'q' at row 0, but contained numbers .* same kind"):
         model.predict(frame.assign(code="q"))
-    assert len(model.predict(frame.assign(word=np.nan))) == len(frame)  # nothing at all is of no kind
+    assert len(model.predict(frame.assign(word=np.nan))) == len(frame)  # a column without values has no kind
 
 
 def test_text_that_is_not_listed_is_named(tmp_path):
