@@ -133,8 +133,8 @@ class TestSensitivity:
     ("changes", "words"),
     [
         ({"priors": {"rain": 0.5, "dry": 0.6}}, "The priors must sum to 1; they sum to 1.1: divide"),
-        ({"priors": {"rain": -0.5, "dry": 1.5}}, "not negative"),
-        ({"likelihoods": {"rain": LIKELIHOODS["rain"]}}, r"the states \['rain'\] and priors \['rain', 'dry'\]"),
+        ({"priors": {"rain": -0.5, "dry": 1.5}}, "non-negative"),
+        ({"likelihoods": {"rain": LIKELIHOODS["rain"]}}, r"the states \['rain'\], but priors \['rain', 'dry'\]"),
         ({"likelihoods": [LIKELIHOODS["rain"]]}, "1 distributions, but priors 2 states"),
         ({"likelihoods": {**LIKELIHOODS, "dry": {"grey": 0.3, "blue": 0.3}}}, "given the state 'dry' must sum to 1"),
         ({"likelihoods": {**LIKELIHOODS, "dry": 3}}, "of type int: pass a dict of probabilities"),

@@ -242,7 +242,7 @@ def test_bad_parameters(make: Any, words: str) -> None:
     [
         (lambda: BetaBernoulli(1, 1).posterior([1, 0, 2]), "data must be 0 or 1; value 2 is 2"),
         (lambda: BetaBinomial(1, 1, 3).posterior([4]), "from 0 to n = 3"),
-        (lambda: GammaPoisson(1, 1).posterior([1.5]), "whole numbers"),
+        (lambda: GammaPoisson(1, 1).posterior([1.5]), "non-negative integers"),
         (lambda: GammaExponential(1, 1).posterior([-1.0]), "value 0 is -1"),
         (lambda: NormalKnownVariance(0, 1, 1).posterior([np.nan]), "finite numbers; value 0 is nan"),
         (lambda: GammaPoisson(1, 1).mle([]), "data is empty"),

@@ -31,8 +31,8 @@ frame.onload = () => {
   });
   seen.tables = [...page.querySelectorAll("table")].filter((t) => t.querySelector("th button")).map((table) => {
     const column = [...table.tHead.rows[0].cells].findIndex((c) => c.querySelector("button"));
-    const values = () => [...table.tBodies[0].rows].map((r) => r.cells[column].dataset.value ??
-    r.cells[column].textContent); const states = [];
+    const values = () => [...table.tBodies[0].rows].map((r) => r.cells[column].dataset.value ?? r.cells[column].textContent);
+    const states = [];
     for (let k = 0; k < 2; k++) {
       table.tHead.rows[0].cells[column].querySelector("button").click();
       states.push([table.tHead.rows[0].cells[column].getAttribute("aria-sort"), values()]);

@@ -69,8 +69,9 @@ class Case:
     idle : parameters without any effect on the fits of its class.
     scale_free : whether the predictions stay the same when columns are rescaled.
     centres : whether the predictions stay the same when all columns are shifted.
-    free_intercept : whether a regressor has an intercept without a penalty (if any): the mean, where columns tell
-    nothing. wide_sparse : whether it has a separate solver for sparse data with thousands of columns.
+    free_intercept : whether a regressor has an intercept without a penalty (if any): the mean, if columns are not
+        informative.
+    wide_sparse : whether it has a separate solver for sparse data with thousands of columns.
     passes : whether a fit sums over the rows.
     repeats : whether a weight of 3 equals three copies of the row (not if rows are left out together, or drawn).
     unordered : whether the order of the rows makes no difference.

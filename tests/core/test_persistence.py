@@ -355,8 +355,8 @@ def test_a_class_is_found_by_its_name_where_nothing_is_loaded_yet() -> None:
     )
     code = """
     import os, sys
-    import numpy, scipy.linalg, scipy.sparse, scipy.special, sklearn.base, sklearn.callback  # so that children are
-    quick from summula.core.model_files.classes import class_named, name_of
+    import numpy, scipy.linalg, scipy.sparse, scipy.special, sklearn.base, sklearn.callback  # so that children are quick
+    from summula.core.model_files.classes import class_named, name_of
     for prefix in {name.rpartition(".")[0] for name in sys.argv[1:]}:
         child = os.fork()
         if not child:

@@ -139,7 +139,8 @@ def test_bad_holes_are_refused_in_words():
 
 
 @pytest.mark.parametrize(
-    ("names", "said"), [(None, "Column 1 has only missing values"), (["a", "b", "c"], "Column 'b' has no")]
+    ("names", "said"),
+    [(None, "Column 1 has only missing values"), (["a", "b", "c"], "Column 'b' has only missing values")],
 )
 def test_a_column_without_values_is_named_once(names, said):
     X = np.random.default_rng(0).standard_normal((20, 3))

@@ -86,7 +86,7 @@ def test_the_fewest_components_within_a_distortion():
     for k, distortion in enumerate(lost):
         assert PCA(max_distortion=distortion * (1 + 1e-9) + 1e-9).fit(X).n_components_ == k
     assert every.n_components_ == 6
-    with pytest.raises(summula.ParameterError, match="not both"):
+    with pytest.raises(summula.ParameterError, match="pass only one of them"):
         PCA(n_components=2, max_distortion=1.0).fit(X)
 
 

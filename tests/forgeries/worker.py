@@ -32,7 +32,7 @@ SECONDS = int(os.environ.get("FORGERY_SECONDS", "30"))  # of processor time for 
 MEMORY = 1 << 30  # bytes beyond what the process has when it begins
 _METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "apply", "explain")
 _CLEAN = (DataError, ParameterError, ModelFileError, NotFittedError)
-# scikit-learn's sentences about data that are not those of the fit.
+# scikit-learn's messages about data that do not match the fit.
 _OTHER_DATA = ("X has ", "The feature names should match")
 _EVERY = 10  # of the forgeries that load are put to all other uses as well
 
@@ -72,7 +72,7 @@ def use_further(model: Any, saved: Saved) -> None:
 
 
 def _fail(how: str) -> None:
-    """Fail on purpose, to see that it is noticed."""
+    """Fail on purpose, to test the detection."""
     if how == "signal":
         os.kill(os.getpid(), signal.SIGSEGV)
     while how == "loop":
@@ -140,7 +140,7 @@ def main(folder: Path, count: int, kinds: list[str]) -> None:
             saved = make()
             path = folder / f"{kind}-{variant}"
             summula.save(saved.model, path)
-            use(summula.load(path), saved)  # what is honest passes, and kernels are compiled
+            use(summula.load(path), saved)  # the original file passes, and kernels are compiled
             ready.append((kind, variant, saved, Forger(path, seed=variant)))
     _limit_memory()
     start = done.get("next", [0, 0])

@@ -1,11 +1,11 @@
 """Fit every case of the contract suite on the same numbers in several containers, and compare; a program that prints JSON.
 
-    python -m tests.products.compare_containers operands       what BLAS is handed (shape, strides, dtype, alignment), and
-                                                               fitted attributes, of products that depend on the layout
+    python -m tests.products.compare_containers operands       BLAS operands (shape, strides, dtype, alignment), and fitted
+                                                               attributes, of products that depend on the layout
     python -m tests.products.compare_containers bits           fitted attributes, with the BLAS of this process
 
-It runs in a process of its own: modules are instrumented while they are imported, and OPENBLAS_CORETYPE, which chooses the
-kernels of OpenBLAS, is read when NumPy is.
+It runs in a process of its own: modules are instrumented while they are imported, and OPENBLAS_CORETYPE, which chooses
+the kernels of OpenBLAS, is read when NumPy is.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ DASK = {"Dask array": storage.DASK["dask array"], "Dask dataframe": storage.DASK
 
 
 class Found(NamedTuple):
-    """What one fit shows. Outputs of Dask collections are computed later, block by block: they are left out."""
+    """Observations of one fit, without outputs of Dask collections, which are computed lazily per block."""
 
     fit_products: Any
     output_products: Any
@@ -62,7 +62,7 @@ WIDE = {
 def _observed(case: Case, X: Any, y: Any, weight: Any) -> Found:
     PRODUCTS.recorded = []
     model = case.fit(X, y, weight)
-    of_fit = sorted(PRODUCTS.recorded, key=repr)  # threads that solve splits come in any order
+    of_fit = sorted(PRODUCTS.recorded, key=repr)  # threads that solve splits run in any order
     PRODUCTS.recorded = []
     output = case.output(model, X)
     values = np.concatenate(list(output)) if isinstance(output, Iterator) else None if _lazy(output) else output
@@ -75,7 +75,7 @@ def _lazy(output: Any) -> bool:
 
 
 def _difference(expected: Any, found: Any) -> str:
-    """How two observations differ, in a sentence; empty when they are equal."""
+    """Return a description of the difference of two observations; empty if they are equal."""
     if isinstance(expected, list) and all(isinstance(one, Product) for one in expected):
         pairs = [(a, b) for a, b in zip(expected, found, strict=False) if a != b]
         if pairs:
@@ -89,7 +89,7 @@ def _difference(expected: Any, found: Any) -> str:
 
 
 def _sources(data: Data, weighted: bool, streams: bool, folder: Path) -> dict[str, Callable[[], Any]]:
-    """What makes features, target and weight of each container."""
+    """Return functions that create features, target and weight for each container."""
     weight = data.weight if weighted else None
 
     def in_memory(keep: Any) -> Callable[[], Any]:
@@ -104,7 +104,7 @@ def _sources(data: Data, weighted: bool, streams: bool, folder: Path) -> dict[st
 
 
 def differences(case: Case, mode: str, size: str, folder: Path) -> Iterator[str]:
-    """What differs from an array in C order.
+    """Return the differences from an array in C order.
 
     With `mode` "bits" every other container in turn is compared: bits follow from the operands.
     """

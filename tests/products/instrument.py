@@ -1,9 +1,9 @@
 """Instrument every matrix product of the library, on any CPU.
 
-Modules of `summula` are rewritten while they are imported: `a @ b`, `np.matmul(a, b)` and `np.dot(a, b)` become calls of
-`Products.multiply`. (Kernels are left alone: compiled loops do not call BLAS.) `install`, called before `summula` is imported, sets this up; `PRODUCTS` then
-records the operands of each product, and computes it as a BLAS would whose summation order follows the memory layout of
-its operands, as OpenBLAS does for small matrices on CPUs with AVX-512.
+Modules of `summula` are rewritten while they are imported: `a @ b`, `np.matmul(a, b)` and `np.dot(a, b)` become calls
+of `Products.multiply`. (Kernels are left alone: compiled loops do not call BLAS.) `install`, called before `summula` is
+imported, sets this up; `PRODUCTS` then records the operands of each product, and computes it as a BLAS would whose
+summation order follows the memory layout of its operands, as OpenBLAS does for small matrices on CPUs with AVX-512.
 
 As a pytest plugin (`-p tests.products.instrument`) it does the latter for a whole run.
 """
@@ -22,12 +22,12 @@ import numpy as np
 __all__ = ["PRODUCTS", "Operand", "Product", "install"]
 
 ALIGNMENT = 64  # bytes
-FILTERS = ("neighbors/search/indexes.py",)  # whose bits do not show: what they let through is measured again
+FILTERS = ("neighbors/search/indexes.py",)  # results do not depend on bits of these: their candidates are recomputed
 MANY_ROWS = 1_000  # more than a matrix of solver variables has in these tests
 
 
 class Operand(NamedTuple):
-    """What BLAS is handed: everything but the numbers."""
+    """The operand passed to BLAS: everything but the numbers."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -59,7 +59,7 @@ def _is_block(operand: Any) -> bool:
 
 
 class Products:
-    """What happens at each product: mode "plain", or "by layout", which also records the operands if `recorded` is a list."""
+    """Implementation of products: mode "plain", or "by layout", which also records the operands if `recorded` is a list."""
 
     def __init__(self) -> None:
         self.mode = "plain"

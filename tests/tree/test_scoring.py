@@ -1,4 +1,4 @@
-"""Rows scored by asking every node end in the leaves they would walk to."""
+"""Rows scored by evaluating every node reach the same leaves as by traversal."""
 
 from __future__ import annotations
 
