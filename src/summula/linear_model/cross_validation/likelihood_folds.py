@@ -38,7 +38,7 @@ from summula.linear_model.glm.objective import GlmFit, GlmProblem
 from summula.linear_model.l1.likelihood import at_once
 from summula.losses import Multinomial
 
-__all__ = ["Codes", "FoldRun", "Judged", "Scores", "Split", "path_of", "train_of", "with_labels"]
+__all__ = ["Codes", "FoldRun", "ScoredModels", "Scores", "Split", "path_of", "train_of", "with_labels"]
 
 Array = NDArray[Any]
 
@@ -178,7 +178,7 @@ class Codes(Sum):
         return cls((chunk.codes.copy(),))
 
 
-class Judged(NamedTuple):
+class ScoredModels(NamedTuple):
     """Models (concatenated slopes, intercepts) and the split whose test rows they score."""
 
     batch: Batch
@@ -194,7 +194,7 @@ class Scores(Sum):
     pieces: tuple[tuple[Array, Array, Array | None], ...]
 
     @classmethod
-    def map(cls, chunk: Chunk, params: Judged) -> Self:
+    def map(cls, chunk: Chunk, params: ScoredModels) -> Self:
         """The pieces of one chunk."""
         times = params.batch.test[params.number][params.batch.of(chunk.start, chunk.stop)]
         rows = np.repeat(np.arange(len(times)), times)
