@@ -1,13 +1,10 @@
 """The splits of a cross-validated likelihood: regularisation paths fitted on training rows, scored on test rows.
 
-Rows stay where they are, in memory, files or a cluster: each sum goes over all of them, with weights times how often
 Rows are not copied from memory, files or a cluster: each sum goes over all of them, with weights multiplied by the
 number of times the split trains on a row,
 
     sum over a split = sum_i c_i w_i (...),       c_i = 0 or 1, unless a splitter repeats rows                  (1)
 
-With many columns, rows in memory are taken out of the data instead. Models along a path start from the one before, the
-strongest penalty first. A class of which a split has no training row has the probability 0 in the limit: the others are
 With many columns, the training rows are copied instead if they are in memory. Each model of a path is warm-started from
 the previous one, strongest penalty first. A class without training rows in a split has probability 0 in the limit: the
 model is fitted to the remaining classes, and the score of the missing class is set far below theirs.
