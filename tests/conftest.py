@@ -1,4 +1,4 @@
-"""Shared by all tests: hypothesis has a profile, frames of every library are made alike."""
+"""Shared fixtures: the hypothesis profile, and frames of every library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.processes import accept_ctrl_c
 # Threads of OpenMP, which scikit-learn's trees use, sleep while they wait: on a loaded machine spinning takes minutes.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-# The same examples in every run, on every machine; `make explore` draws new ones, and a find becomes a plain test.
+# The same examples in every run, on every machine; `make explore` draws new ones, and failures become plain tests.
 settings.register_profile("fixed", deadline=None, derandomize=True, database=None, print_blob=False)
 settings.register_profile("explore", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the longest tests: at the end one process would run them while the others have nothing to do.
+    """Start with the longest tests: at the end one process would run them while the others are idle.
 
     These are the comparisons of products, and the examples of a page, which are one test. Then come the tests that need
     a cluster, so that one process of pytest-xdist runs them all and there is only one cluster.
@@ -61,7 +61,7 @@ def pyarrow_frame(columns: Columns) -> Any:
 
 @pytest.fixture
 def four_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine with four processors and no caps, whatever this one has."""
+    """Simulate a machine with four processors and no limits."""
     from summula.core.engine import threads
     from summula.core.environment import INITIAL_ENVIRONMENT
 
@@ -89,5 +89,5 @@ CONSTRUCTORS = {"pandas": pandas_frame, "polars": polars_frame, "pyarrow": pyarr
 
 @pytest.fixture(params=CONSTRUCTORS.keys())
 def constructor(request: pytest.FixtureRequest) -> Callable[[Columns], Any]:
-    """From a dict of columns to a frame: a test that asks for it runs once for every library."""
+    """Function from a dict of columns to a frame; a test that uses it runs once for every library."""
     return CONSTRUCTORS[request.param]

@@ -1,4 +1,4 @@
-"""Run scripts in a Python process of their own, and interrupt them with a real signal."""
+"""Run scripts in a separate Python process, and interrupt them with a real signal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import summula
 
 ROOT = str(Path(__file__).parents[1])
 SOURCE = str(Path(summula.__file__).parents[1])
-TIMEOUT = 900  # seconds; ends a deadlock, and is never reached by slow machines
+TIMEOUT = 900  # seconds; ends a deadlock, and is not reached by slow machines
 
 
 def accept_ctrl_c() -> None:

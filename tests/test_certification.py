@@ -1,4 +1,4 @@
-"""Certificates of true risk: what they say, on every kind of data, how often they are wrong, what voids them."""
+"""Certificates of true risk: their statements, every kind of data, error rates, and invalidation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.stats.loss_laws import too_often
 
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> Iterator[None]:
-    """Certificates of other tests are gone."""
+    """Remove the certificates of other tests."""
     yield
     _USES.clear()
 
@@ -58,13 +58,13 @@ def regressor() -> LinearRegression:
 
 
 class Echo:
-    """Predicts its first column, so that losses are what a test wants them to be."""
+    """Model that predicts its first column, so that a test can choose the losses."""
 
     def predict(self, X: Any) -> Any:
         return np.asarray(X)[:, 0]
 
 
-# ------------------------------------------------------------------------------------------------------ what they say
+# ------------------------------------------------------------------------------------------------------ statements
 
 
 def test_counted_errors(classifier: LogisticRegression) -> None:
@@ -237,7 +237,7 @@ def test_the_order_of_rows_does_not_matter(regressor: LinearRegression) -> None:
 
 @pytest.mark.parametrize("values", [None, 4])
 def test_certificates_err_no_more_often_than_they_say(values: int | None) -> None:
-    """Of continuous rows, and of rows that take few different values, so that equal ones abound."""
+    """For continuous rows, and for rows with few distinct values, many of which are equal."""
     rng = np.random.default_rng(13)
     times, n, wrong = 400, 300, np.zeros(2)
     for _ in range(times):
@@ -252,7 +252,7 @@ def test_certificates_err_no_more_often_than_they_say(values: int | None) -> Non
 
 
 def test_the_best_of_many_is_paid_for() -> None:
-    """Models that guess: the best of twenty looks better than it is, and its bound knows."""
+    """Models that guess: the best of twenty looks better than it is, for which its bound is corrected."""
     rng = np.random.default_rng(14)
     below = np.zeros(2)
     times, n, many = 200, 200, 20
@@ -410,7 +410,7 @@ def test_a_hold_out_looked_at_before_warns(classifier: LogisticRegression) -> No
         certify(classifier, X, y)  # one of two, now without paying
     del first, second, both
     gc.collect()
-    certify(other, X, y)  # nobody holds the earlier ones any more
+    certify(other, X, y)  # no references to the earlier ones remain
 
 
 def test_equal_rows_are_no_proof() -> None:
@@ -434,7 +434,7 @@ def test_training_rows_are_dropped_and_counted() -> None:
     assert mixed.verify(X[100:], y[100:])
     again = RiskCertificate.from_json(mixed.to_json(), model)
     assert again == mixed
-    # A row that is there twice does not let the others in.
+    # A duplicated row does not admit the others.
     twice = certify(model, np.concatenate([X[100:], X[-1:]]), np.concatenate([y[100:], y[-1:]]))
     assert (twice.n, twice.n_dropped) == (101, 100)
     with pytest.raises(DataError, match="certify on rows held out of the fit"):
@@ -577,7 +577,7 @@ def test_groups_are_the_independent_units() -> None:
     wrong = (model.predict(X) != y).reshape(50, 8).mean(axis=1)
     assert certificate.estimate == pytest.approx(wrong.mean(), rel=1e-12)
     assert (certificate.n, certificate.n_groups, certificate.sampling) == (400, 50, "groups")
-    assert certificate.upper > certify(model, X, y).upper  # fifty draws say less than four hundred
+    assert certificate.upper > certify(model, X, y).upper  # fifty draws give wider bounds than four hundred
     assert certificate.verify(X, y, groups=groups)
     assert certificate.verify(X[::-1], y[::-1], groups=groups[::-1])
     assert not certificate.verify(X, y, groups=np.arange(400) % 50)

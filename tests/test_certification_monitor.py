@@ -1,4 +1,4 @@
-"""The alarm and the threshold: how often they are wrong, and what they refuse."""
+"""The alarm and the threshold: error rates, and rejected input."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_risk_above_the_limit_is_seen_soon() -> None:
 
 
 def test_a_late_rise_is_seen_too() -> None:
-    """After a long good time the alarm takes some hundred rows longer, not as long again."""
+    """After a long period without drift, the alarm takes a few hundred rows longer, not as long again."""
     rng = np.random.default_rng(7)
     rows = []
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""Certificates as text: there and back, and nothing else accepted."""
+"""Certificates as text: round trips, and rejection of anything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop of expectation-maximisation: what it keeps, when it stops, and that several starts share each pass."""
+"""The expectation-maximisation loop: results, stopping rules, and passes shared by several starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIMIT = 2.0
 
 @dataclass(frozen=True)
 class Lifetimes(Sum):
-    """Exponential lifetimes, of which those above LIMIT are only known to be above it."""
+    """Exponential lifetimes, censored at LIMIT."""
 
     elbo: float
     weight: float

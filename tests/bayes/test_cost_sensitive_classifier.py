@@ -1,4 +1,4 @@
-"""Decisions by costs: the rule itself, calibration, pipelines, grid search and certificates."""
+"""Cost-sensitive decisions: the decision rule, calibration, pipelines, grid search and certificates."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_certified_cost() -> None:
 
 
 class TestCostsOfRows:
-    """Tables per row as metadata of scikit-learn."""
+    """Cost tables per row as scikit-learn metadata."""
 
     X, y = rows(900)
     tables = np.zeros((900, 2, 2))
@@ -134,7 +134,7 @@ class TestCostsOfRows:
         return one.set_predict_request(costs=True).set_score_request(costs=True)
 
     def by_hand(self, estimator: Any) -> list[float]:
-        """Minus the mean cost in each of three folds, each decided with the tables of its rows."""
+        """Return the negative mean cost in each of three folds, with decisions by the tables of their rows."""
         scores = []
         for train, test in StratifiedKFold(3).split(self.X, self.y):
             p = clone(estimator).fit(self.X[train], self.y[train]).predict_proba(self.X[test])

@@ -1,4 +1,4 @@
-"""Problems of decision against enumeration, hand-computed values and the definition of risk."""
+"""Decision problems against enumeration, hand-computed values and the definition of risk."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class TestSensitivity:
 
     def test_by_name(self) -> None:
         found = umbrella().sensitivity()
-        # Taking it costs 1.8, leaving it 2.0: they are equal where p + 2 (1 - p) = 10 p.
+        # Taking it costs 1.8, leaving it 2.0: they are equal if p + 2 (1 - p) = 10 p.
         assert found.action == "take"
         assert found.margin == pytest.approx(0.2)
         assert found.priors["rain"] == pytest.approx((2 / 11, 1.0))
@@ -133,8 +133,8 @@ class TestSensitivity:
     ("changes", "words"),
     [
         ({"priors": {"rain": 0.5, "dry": 0.6}}, "The priors must sum to 1; they sum to 1.1: divide"),
-        ({"priors": {"rain": -0.5, "dry": 1.5}}, "not negative"),
-        ({"likelihoods": {"rain": LIKELIHOODS["rain"]}}, r"the states \['rain'\] and priors \['rain', 'dry'\]"),
+        ({"priors": {"rain": -0.5, "dry": 1.5}}, "non-negative"),
+        ({"likelihoods": {"rain": LIKELIHOODS["rain"]}}, r"the states \['rain'\], but priors \['rain', 'dry'\]"),
         ({"likelihoods": [LIKELIHOODS["rain"]]}, "1 distributions, but priors 2 states"),
         ({"likelihoods": {**LIKELIHOODS, "dry": {"grey": 0.3, "blue": 0.3}}}, "given the state 'dry' must sum to 1"),
         ({"likelihoods": {**LIKELIHOODS, "dry": 3}}, "of type int: pass a dict of probabilities"),

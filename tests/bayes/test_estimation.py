@@ -21,7 +21,7 @@ from summula.bayes import (
 )
 from summula.core.errors import DataError, ParameterError
 
-# A prior, data, the log likelihood of data as a function of the parameter, and where that lies.
+# A prior, data, the log likelihood of data as a function of the parameter, and its support.
 CASES: dict[str, tuple[Any, Any, Any, tuple[float, float]]] = {
     "bernoulli": (BetaBernoulli(2.0, 3.0), [1, 0, 1, 1, 1], lambda t, x: stats.bernoulli.logpmf(x, t), (0, 1)),
     "binomial": (BetaBinomial(1.5, 2.0, 4), [1, 4, 2], lambda t, x: stats.binom.logpmf(x, 4, t), (0, 1)),
@@ -242,7 +242,7 @@ def test_bad_parameters(make: Any, words: str) -> None:
     [
         (lambda: BetaBernoulli(1, 1).posterior([1, 0, 2]), "data must be 0 or 1; value 2 is 2"),
         (lambda: BetaBinomial(1, 1, 3).posterior([4]), "from 0 to n = 3"),
-        (lambda: GammaPoisson(1, 1).posterior([1.5]), "whole numbers"),
+        (lambda: GammaPoisson(1, 1).posterior([1.5]), "non-negative integers"),
         (lambda: GammaExponential(1, 1).posterior([-1.0]), "value 0 is -1"),
         (lambda: NormalKnownVariance(0, 1, 1).posterior([np.nan]), "finite numbers; value 0 is nan"),
         (lambda: GammaPoisson(1, 1).mle([]), "data is empty"),

@@ -58,7 +58,7 @@ class TestSPRT:
         assert np.mean(said[1] == 0) <= beta / (1 - alpha) + 3 * math.sqrt(0.1 / 400)
         expected = test.expected_samples(-0.5, 0.5)
         for s in (0, 1):
-            # Wald's numbers ignore the last step beyond the limit: one or two observations too few here.
+            # Wald's approximation ignores the overshoot: one or two observations too few here.
             assert expected[s] <= np.mean([one.n for one in runs[s]]) <= expected[s] + 2.5
 
     def test_it_reads_no_further_than_needed(self) -> None:

@@ -1,4 +1,4 @@
-"""Commands run inside the test's process, and small tables to run them on."""
+"""Commands run in the test process, and small tables for them."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ RUNNER = CliRunner()
 
 
 def run(*words: Any) -> Any:
-    """The result of a command that has to succeed."""
+    """Return the result of a command that must succeed."""
     result = RUNNER.invoke(app, [str(word) for word in words])
     assert result.exit_code == 0, result.output
     return result
 
 
 def document(*words: Any) -> Any:
-    """The JSON document a command prints."""
+    """Return the JSON document printed by a command."""
     return json.loads(run(*words, "--json", "--quiet").stdout)
 
 
 def failure(code: int, *words: Any) -> str:
-    """The one sentence of a command that has to fail with an exit code."""
+    """Return the one-sentence message of a command that must fail with an exit code."""
     result = RUNNER.invoke(app, [str(word) for word in words])
     assert result.exit_code == code, result.output
     lines = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
@@ -49,7 +49,7 @@ def write(table: Any, path: Path) -> Path:
 
 
 def halves(name: str, folder: Path) -> tuple[Path, Path]:
-    """Every other row of a table of the package, and the rest, as two files."""
+    """Return every other row of a packaged table, and the rest, as two files."""
     table = summula.datasets.load(name)
     even = pa.array([row % 2 == 0 for row in range(table.num_rows)])
     odd = pa.array([row % 2 == 1 for row in range(table.num_rows)])

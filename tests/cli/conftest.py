@@ -1,4 +1,4 @@
-"""One model of classes and one of numbers, trained once for all tests of commands."""
+"""One classifier and one regressor, trained once for all tests of commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.cli.commands import document, halves
 
 
 class Trained(NamedTuple):
-    """A table, rows the model has not seen, the folder of results, and what was printed."""
+    """A table, new rows, the folder of results, and the printed output."""
 
     table: Path
     fresh: Path

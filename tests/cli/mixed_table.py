@@ -1,4 +1,4 @@
-"""A table like those people have: numbers, categories, a boolean, a date, and a tenth of the cells missing.
+"""A realistic table: numbers, categories, a boolean, a date, and a tenth of the cells missing.
 
 `python -m tests.cli.mixed_table 300000 mixed.parquet` writes one; the target is the class `bought`.
 """

@@ -1,4 +1,4 @@
-"""Whatever is wrong gets one sentence with a cure and an exit code; nothing is left half-written."""
+"""Every error has a one-sentence message with a cure and an exit code, and leaves no partial output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.cli.conftest import Trained
 
 
 def trained_on(content: str | bytes, tmp_path: Path, target: str = "y", *more: Any) -> str:
-    """What `train` says of a file with this content."""
+    """Return the message of `train` for a file with this content."""
     path = tmp_path / "t.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     out = tmp_path / "out"

@@ -1,6 +1,6 @@
-"""report.html in a real browser: nothing complains, every figure is drawn, tables sort, a phone needs no sideways scroll.
+"""report.html in a real browser: no errors, every figure is drawn, tables sort, no horizontal scrolling on a phone.
 
-A second page shows the report in a frame as wide as a phone, looks at it from outside, and writes down what it saw.
+A second page shows the report in a frame as wide as a phone, inspects it from outside, and records its observations.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ frame.src = "report.html";
 
 
 def seen(folder: Path, width: int, scratch: Path) -> dict[str, Any]:
-    """What the second page saw of the report in a folder."""
+    """Return the observations of the second page for the report in a folder."""
     assert BROWSER is not None
     shutil.copy(folder / "report.html", scratch / "report.html")
     (scratch / "look.html").write_text(LOOK.replace("WIDTH", str(width)))

@@ -1,4 +1,4 @@
-"""`--time` from the command line to the files, on a clock that only the work of fits moves."""
+"""`--time` from the command line to the files, on a fake clock that only fits advance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.cli.mixed_table import mixed_table
 
 
 class WorkClock:
-    """A clock that shows how many cells were passed over, at a million per second; a step passes over all of them."""
+    """A fake clock that counts processed cells, at a million per second; a step processes all of them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cells, self.lock = 0, threading.Lock()
@@ -30,7 +30,7 @@ class WorkClock:
         monkeypatch.setattr(
             Run, "step", lambda run, *task: self.work(run.source, run.source.n_rows) or step(run, *task)
         )
-        # (Compiling is measured by another clock, and would be added to the time that this one shows.)
+        # (Compilation is measured by another clock, and would be added to this one.)
         monkeypatch.setattr(schedule, "compile_times", lambda: nullcontext(SimpleNamespace(seconds=0.0)))
         for module in (schedule, pipeline, estimator, run):
             monkeypatch.setattr(module, "time", self)
@@ -51,9 +51,9 @@ def test_a_table_of_many_kinds_is_done_in_time_and_boosting_is_in_it(
     parquet.write_table(mixed_table(3_000), tmp_path / "t.parquet")
     clock = WorkClock(monkeypatch)
     said = document("train", tmp_path / "t.parquet", "-t", "bought", "-o", tmp_path / "out", "--time", seconds)
-    # What is promised: the steps that are under way when the time is over are finished within 10 s.
+    # Guarantee: steps that are running when the time limit is reached finish within 10 s.
     assert clock.monotonic() < seconds + 10
-    # Always saying the most frequent class errs on 50 % of the rows.
+    # Always predicting the most frequent class is wrong on 50 % of the rows.
     assert said["estimate"] < 0.4
     board = {row["model"]: row for row in said["leaderboard"]}
     assert board["boosting"]["folds"] >= 1

@@ -1,4 +1,4 @@
-"""`summula cluster`: labels in the order of the rows, a report, and one sentence about what went wrong."""
+"""`summula cluster`: labels in row order, a report, and one-sentence error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that change together: a process may die at any step, and two may meet in one folder."""
+"""Files that are replaced together: a process may die at any step, and two may write to one folder."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ STEPS = ("replace", "unlink", "mkdir", "rmdir", "fsync", "open", "rename", "remo
 
 
 class Death(BaseException):
-    """The process ends: nothing it would do afterwards happens."""
+    """Simulates the end of the process: no later operation takes effect."""
 
 
 @contextmanager
 def dying_at(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Let the process die at its n-th call to the file system: this call and all later ones do nothing but fail."""
+    """Simulate a process that dies at its n-th file system call: this call and all later ones fail."""
     calls = [0]
 
     def mortal(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,7 +60,7 @@ def train(folder: Path, what: str) -> None:
 
 
 def read(folder: Path) -> dict[str, str]:
-    """What a command sees."""
+    """Return the state visible to a command."""
     return {name: Path(committed_path(str(folder / name))).read_text() for name in NAMES}
 
 
@@ -87,7 +87,7 @@ def test_a_process_that_dies_at_any_step_leaves_all_old_or_all_new(
                 train(folder, "new")
             except Death:
                 died = True
-        (folder / ".summula-lock").unlink(missing_ok=True)  # what the system does to locks of a dead process
+        (folder / ".summula-lock").unlink(missing_ok=True)  # the system releases locks of a dead process
         loaded = read_as_load(folder)
         found = read(folder)
         assert loaded == found
@@ -197,7 +197,7 @@ def test_the_lock_of_a_dead_process_holds_nobody(tmp_path: Path) -> None:
 
 
 def test_a_model_that_is_committed_and_not_moved_is_the_one_that_predicts(species: Trained, tmp_path: Path) -> None:
-    """The command line reads a folder as its manifest says."""
+    """The command line reads a folder according to its manifest."""
     folder, stage = tmp_path / "out", tmp_path / "out" / ".summula-results-x"
     stage.mkdir(parents=True)
     (folder / "model.summula").write_text("an older model")

@@ -1,4 +1,4 @@
-"""Text tables as people's programs write them: what is unusual is found, said, and read right."""
+"""Text tables in various dialects: unusual formats are detected, reported, and parsed correctly."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def odd(text: str = PLAIN, breaks: bool = True) -> str:
         (odd(breaks=False), "t.csv", Dialect(";", ",", days=".")),
         ("a,b\n1,7/4/2019\n2,12/16/2005\n", "t.csv", Dialect(days="m/")),
         ("a,b\n1,7/4/2019\n2,16/12/2005\n", "t.csv", Dialect(days="d/")),
-        ("a,b\n1,7/4/2019\n2,6/12/2005\n", "t.csv", None),  # nobody knows
+        ("a,b\n1,7/4/2019\n2,6/12/2005\n", "t.csv", None),  # ambiguous
         (PLAIN.replace("a0,0.0,", '"a0\n",0.0,'), "t.csv", Dialect(breaks=True)),
         (PLAIN + "\n\n", "t.csv", Dialect(blanks=True)),
         ('"a;b",c\n1,2\n', "t.csv", None),  # a semicolon in a quoted name

@@ -1,4 +1,4 @@
-"""Text of a table cannot drive a terminal: control characters in names, labels, cells and paths are shown as escapes."""
+"""Text of a table cannot control a terminal: control characters in names, labels, cells and paths are escaped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOSTILE = [CLEAR, TITLE, C1, BREAK, RETURN, OVERRIDE, INVISIBLE, "\x00", "\x7f",
 
 
 def shows(text: str) -> str:
-    """The text, after checking that all of its characters but line feeds show."""
+    """Return the text, after checking that all of its characters except line feeds are printable."""
     hidden = {one for one in text if not (one.isprintable() or one == "\n")}
     assert not hidden, f"{hidden} in {text!r}"
     return text

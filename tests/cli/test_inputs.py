@@ -1,4 +1,4 @@
-"""Commands on tables of every kind: several files, standard input, headers, kept columns, remarks on drift."""
+"""Commands on tables of every kind: several files, standard input, headers, copied columns, remarks on drift."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C as a terminal sends it: a real signal to a real process, in the middle of a fit."""
+"""Ctrl-C as sent by a terminal: a real signal to a real process, in the middle of a fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.processes import PRESS_CTRL_C, TIMEOUT, environment
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs signals")
 
-# The command, which presses Ctrl-C when it has printed a line and begun some more parts of the rows.
+# Runs the command, and sends Ctrl-C after it has printed a line and started some more parts of the rows.
 SCRIPT = """
 import sys
 from summula.cli.app import main

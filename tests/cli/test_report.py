@@ -1,4 +1,4 @@
-"""report.html of `summula train`: what it has to tell, for classes and for numbers."""
+"""report.html of `summula train`: its contents, for classification and for regression."""
 
 from __future__ import annotations
 

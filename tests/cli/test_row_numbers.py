@@ -1,4 +1,4 @@
-"""Rows in messages are those of the user's file, whichever of them a command was looking at."""
+"""Row numbers in messages are those of the user's file, whichever subset a command was processing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is fitted when: by a clock that only fits move, so that every budget and every cost can be tried."""
+"""The schedule of fits, on a fake clock that only fits advance, for many budgets and costs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS, WHOLE = 160_000, 240_000
 
 
 class Clock:
-    """Time as fits spend it."""
+    """Fake time, advanced by fits."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -99,7 +99,7 @@ def test_when_time_is_over_before_the_comparison_the_cheap_ones_go_first_and_the
     board, model, seconds, fits = compared(monkeypatch, -1.0, costs)
     assert list(dict.fromkeys(name for name, _ in fits)) == ["baseline", "logistic"]
     assert board.best.name == "logistic"
-    assert model == "logistic on 500"  # the fewest rows that say something
+    assert model == "logistic on 500"  # the minimum number of informative rows
     notes = {entry.name: entry.note for entry in board.entries}
     assert notes["boosting"] == notes["logistic_l1"] == "no model in time"
     assert seconds < 1.0
@@ -134,7 +134,7 @@ def test_a_subsample_that_wins_is_fitted_to_as_many_rows_as_there_is_time_for(mo
 
 
 def slow_comparison(monkeypatch: pytest.MonkeyPatch, seconds: float) -> tuple[Clock, Budget, Any]:
-    """A comparison of which one candidate takes 50 seconds."""
+    """A comparison in which one candidate takes 50 seconds."""
     clock = Clock()
     monkeypatch.setattr(schedule, "time", clock)
     fold = FakeFold(clock, {"baseline": 0.1, "logistic": 50.0}, RISKS, n_rows=1_500)
@@ -169,7 +169,7 @@ def test_compiling_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     class Compiling(FakeFold):
         def fit(self, candidate: Candidate, max_time: float, rows: int) -> Any:
             if candidate.name == "boosting":
-                clock.now += next(calls, 0.0)  # nobody can stop a compiler
+                clock.now += next(calls, 0.0)  # a compiler cannot be interrupted
             return super().fit(candidate, max_time, rows)
 
     monkeypatch.setattr(schedule, "time", clock)
@@ -226,7 +226,7 @@ def test_it_ends_in_time_and_boosting_is_always_fitted(
         board, model, ended, fits = compared(patch, seconds, costs | {"baseline": 0.05}, risks=given_risks, power=power)
     assert ("boosting", ROWS) in fits
     assert model is not None
-    # A fit that has begun may have half a second though time is over.
+    # A running fit may use another half second after the time limit.
     assert ended <= seconds + 3.0
     assert board.best.name != "baseline"
 
@@ -251,7 +251,7 @@ def compared_while_compiling(
 
 
 def test_compiling_is_repeated_and_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fits that run out of time since their kernels are being compiled are tried again, and cost nobody else a fit."""
+    """Fits that time out because their kernels are being compiled are retried, without loss of other fits."""
     compiled, left = SimpleNamespace(seconds=0.0), {"boosting": [30.0, 20.0], "logistic": [40.0]}
 
     class CompilingFold(FakeFold):

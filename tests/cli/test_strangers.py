@@ -1,4 +1,4 @@
-"""Mistakes that new users make: one sentence that names the cure, the right exit code, nothing half done."""
+"""Common mistakes of new users: a one-sentence message with the cure, the right exit code, no partial output."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _in_time(tmp_path: Path, classes: str) -> Path:
 
 
 def test_a_class_that_only_the_latest_rows_have(tmp_path: Path) -> None:
-    """Folds that would be fitted on one class are left out; held-out rows of a new class are named."""
+    """Folds that would be fitted on one class are skipped; held-out rows of a new class are reported."""
     path = _in_time(tmp_path, "a" * 60 + "ab" * 50 + "ccca" * 10)
     options = ("--time-column", "day", "--models", "tree", "-o", tmp_path / "out")
     said = run("train", path, "-t", "y", *options).stderr

@@ -1,4 +1,4 @@
-"""`predict` and `certify` on tables of many blocks: read once, in order, whatever the row groups; memory stays bounded."""
+"""`predict` and `certify` on tables of many blocks: read once, in order, for any row groups, in bounded memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def certified(home: Path) -> tuple[int, Any]:
-    """How many fresh rows have an answer, and what the library says of them as a frame."""
+    """The number of new rows with a target, and the library's results for them as a frame."""
     model = summula.load(home / "out" / "model.summula")
     fresh = parquet.read_table(home / "one group.parquet")
     fresh = fresh.filter(fresh["bought"].is_valid())
@@ -125,7 +125,7 @@ def peak(*words: Any) -> int:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs the peak of memory")
 def test_memory_does_not_grow_with_the_table(tmp_path: Path) -> None:
-    """A table of 160 MB, against a quarter of it; blocks, results and what is kept of a row are far below that."""
+    """A table of 160 MB against a limit of a quarter of it; blocks, results and per-row data are far smaller."""
     rng, rows = np.random.default_rng(0), 1_000_000
     names = [f"x{j}" for j in range(20)]
     X = rng.normal(size=(rows + 2_000, 20))
@@ -139,5 +139,5 @@ def test_memory_does_not_grow_with_the_table(tmp_path: Path) -> None:
             peak(command, tmp_path / "out", tmp_path / f"{name}.parquet", *more) for name in ("small", "large")
         )
         # certify keeps a loss and a hash per row, and sorts them: some 50 bytes. Peaks vary by 15 MB from run to run, with
-        # the blocks that threads hold at the same time; a table kept in memory would add at least 120 MB.
+        # the blocks in use by threads at the same time; a table held in memory would add at least 120 MB.
         assert large - small < (45e6 if command == "predict" else 80e6)

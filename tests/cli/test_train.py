@@ -1,4 +1,4 @@
-"""`summula train`: what it writes, what it says, what it infers, and what a user may change."""
+"""`summula train`: its files, its output, inferred settings, and options."""
 
 from __future__ import annotations
 

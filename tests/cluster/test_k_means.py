@@ -1,4 +1,4 @@
-"""k-means against exact answers, its own promises, and scikit-learn."""
+"""k-means against exact solutions, its documented guarantees, and scikit-learn."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def test_one_cluster_is_the_mean() -> None:
     model = KMeans(1).fit(X)
     np.testing.assert_allclose(model.cluster_centers_[0], X.mean(axis=0), rtol=1e-12)
     assert model.inertia_ == pytest.approx(((X - X.mean(axis=0)) ** 2).sum(), rel=1e-12)
-    assert model.certificate_.gap <= 1e-10 * model.inertia_  # one mean is optimal, and known to be
+    assert model.certificate_.gap <= 1e-10 * model.inertia_  # one mean is optimal, and certified so
 
 
 def test_two_clusters_on_a_line_are_certified() -> None:
-    """The bound is exact where rows lie on a line but for what the clustering cannot reduce."""
+    """The bound is exact if rows lie on a line, except for variance that clustering cannot reduce."""
     X = np.array([[-10.0, 1.0], [-10.0, -1.0], [10.0, 1.0], [10.0, -1.0]])
     certificate = KMeans(2, random_state=0).fit(X).certificate_
     assert certificate.primal == pytest.approx(4.0)

@@ -1,4 +1,4 @@
-"""Mini-batch k-means: the same batches whatever the container, and nearly the inertia of whole passes."""
+"""Mini-batch k-means: the same batches for every container, and nearly the inertia of full passes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_container_does_not_show(X: Any, form: str) -> None:
 
 
 def test_a_centre_is_the_mean_of_its_rows(X: Any) -> None:
-    """One cluster: every row has come once after an epoch, whatever the batches."""
+    """One cluster: every row is processed once per epoch, for any batches."""
     options: dict[str, Any] = {"max_iter": 1, "max_no_improvement": None, "random_state": 0}
     model = MiniBatchKMeans(1, batch_size=333, **options).fit(X)
     np.testing.assert_allclose(model.cluster_centers_[0], X.mean(axis=0), rtol=1e-10)

@@ -1,4 +1,4 @@
-"""How many clusters there are: silhouettes against scikit-learn's, and the elbow."""
+"""Number of clusters: silhouettes against scikit-learn's, and the elbow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def X() -> Any:
 
 
 def test_silhouettes_are_scikit_learns(X: Any) -> None:
-    labels = np.append(np.arange(798) % 3, [7, 9])  # two rows alone
+    labels = np.append(np.arange(798) % 3, [7, 9])  # two singleton clusters
     np.testing.assert_allclose(silhouette_samples(X, labels), peer(X, labels), rtol=1e-9, atol=1e-12)
     assert (silhouette_samples(X, np.zeros(800)) == 0).all()
 

@@ -60,7 +60,7 @@ class Case:
     numbers : names of the fitted arrays that are the model, with the dtype of the rows if `single`.
     objective : what a fit minimises, a function of (case, model, X, y, weight) of public attributes alone
         (`objectives.py`); None where `certificate_` does not bound the distance to the optimum.
-    point : fields of the certificate that say which point it is about; "fit.theta" is the field theta of its field fit.
+    point : fields of the certificate that define the point; "fit.theta" is the field theta of its field fit.
     exact : whether the fit is a closed form; otherwise it stops at a gap.
     likelihood : whether it maximises a likelihood iteratively, and scores by deviance.
     l1 : whether the penalty has an L1 part.
@@ -69,8 +69,9 @@ class Case:
     idle : parameters without any effect on the fits of its class.
     scale_free : whether the predictions stay the same when columns are rescaled.
     centres : whether the predictions stay the same when all columns are shifted.
-    free_intercept : whether a regressor has an intercept without a penalty (if any): the mean, where columns tell nothing.
-    wide_sparse : whether it has a solver of its own for sparse data with thousands of columns.
+    free_intercept : whether a regressor has an intercept without a penalty (if any): the mean, if columns are not
+        informative.
+    wide_sparse : whether it has a separate solver for sparse data with thousands of columns.
     passes : whether a fit sums over the rows.
     repeats : whether a weight of 3 equals three copies of the row (not if rows are left out together, or drawn).
     unordered : whether the order of the rows makes no difference.
@@ -80,13 +81,13 @@ class Case:
     apart : how far two such fits may be apart, where they stop at a tolerance; 0 is rounding.
     stochastic : whether random draws decide where the fit ends.
     additive : whether rows can be added and forgotten, and models merged.
-    streams : whether it takes files and Dask collections; otherwise it has to say what to use instead.
-    streams_results : whether a model that was fitted in memory takes them all the same.
-    finite : whether infinities are refused.
-    flat : whether arrays with three dimensions are refused.
+    streams : whether it supports files and Dask collections; otherwise the error must name an alternative.
+    streams_results : whether a model that was fitted in memory supports them anyway.
+    finite : whether infinities are rejected.
+    flat : whether arrays with three dimensions are rejected.
     single : whether float32 rows give float32 results.
     one_class : whether a classifier accepts targets of a single class.
-    needs_spread : whether a single row is refused.
+    needs_spread : whether a single row is rejected.
     late : fitted attributes that come last, which a model that was interrupted before does not have.
     keeps_rows : whether training rows are part of the model (support vectors).
     most_rows : number of rows of the large data it is given, where time grows with their square, every batch is a
@@ -163,12 +164,12 @@ class Case:
 
     @property
     def supervised(self) -> bool:
-        """Whether it has a target."""
+        """Whether the case has a target."""
         return self.regressor or self.classifier
 
     @property
     def infinite(self) -> bool:
-        """Whether infinities are the outermost values of a column."""
+        """Whether infinities are treated as the extreme values of a column."""
         return not self.finite
 
     @property
@@ -178,7 +179,7 @@ class Case:
 
     @property
     def in_memory(self) -> bool:
-        """Whether it refuses files."""
+        """Whether files are rejected."""
         return not self.streams
 
     @property
@@ -200,12 +201,12 @@ class Case:
 
     @property
     def additive_classes(self) -> bool:
-        """Whether rows of further classes can be added."""
+        """Whether rows of additional classes can be added."""
         return self.additive and self.classifier and not self.fixed_classes
 
     @property
     def fixed_classes(self) -> bool:
-        """Whether parameters say how many classes there are."""
+        """Whether parameters determine the number of classes."""
         return self.estimator.get_params().get("priors") is not None
 
     # -------------------------------------------------------------------------------- what scikit-learn's own tags say
@@ -229,17 +230,17 @@ class Case:
 
     @property
     def complete(self) -> bool:
-        """Whether missing values are refused."""
+        """Whether missing values are rejected."""
         return not self.allows_nan
 
     @property
     def probable(self) -> bool:
-        """Whether it gives probabilities of classes."""
+        """Whether class probabilities are available."""
         return self.classifier and hasattr(self.estimator, "predict_proba")
 
     @property
     def numeric(self) -> bool:
-        """Whether columns have to be numbers; some models make indicators of text."""
+        """Whether columns must be numeric; some models encode text by indicators."""
         return not getattr(self.estimator, "_factored", False)
 
     @property
@@ -256,7 +257,7 @@ class Case:
 
     @property
     def in_parts(self) -> bool:
-        """Whether its classes are given with the first of several parts of the rows."""
+        """Whether classes are passed with the first of several parts of the rows."""
         return self.classifier and hasattr(self.estimator, "partial_fit")
 
     # ------------------------------------------------------------------------------------------------------- using it
@@ -284,12 +285,12 @@ class Case:
         return clone(self.estimator).fit(X, y, **weights)
 
     def model(self, size: str = "small", *, weighted: bool = False) -> Any:
-        """The model of an array, fitted once for all tests, to compare others with: it is not to be changed."""
+        """Reference model of an array, fitted once for all tests; it must not be modified."""
         engine = current_engine()
         return _fitted(self, size, weighted, type(engine), engine.chunk_rows, chunks._PART_ELEMENTS)
 
     def wide_model(self) -> Any:
-        """The same of `wide_data`."""
+        """The same for `wide_data`."""
         return _fitted_wide(self)
 
     def first_part(self, data: Data, *, weighted: bool = False) -> Any:
@@ -300,7 +301,7 @@ class Case:
         return clone(self.estimator).partial_fit(data.X, data.y, **given)
 
     def output(self, model: Any, X: Any) -> Any:
-        """What the model computes for rows: numbers, of classifiers the probabilities, or scores without these."""
+        """Outputs of the model for rows: predictions, probabilities for classifiers, or scores without these."""
         if self.method:
             return getattr(model, self.method)(X)
         if self.classifier:
@@ -327,7 +328,7 @@ class Case:
         return missing
 
     def loss(self, y: Any, output: Any, weight: Any = None) -> float:
-        """What the fit makes small, without the penalty: squares, or half the deviance; from what it predicts."""
+        """The objective without the penalty, squares or half the deviance, computed from predictions."""
         weight = np.ones(len(y)) if weight is None else weight
         if self.classifier:
             return -float(weight @ np.log(output[np.arange(len(y)), np.unique(y, return_inverse=True)[1]]))
@@ -339,7 +340,7 @@ class Case:
         return float((weight * ((y - output) ** 2).T).sum())
 
     def constant(self, y: Any) -> Any:
-        """What a model without features would predict."""
+        """Predictions of a model without features."""
         if self.classifier:
             return np.tile(np.unique(y, return_counts=True)[1] / len(y), (len(y), 1))
         return np.broadcast_to(y.mean(axis=0), y.shape)
@@ -352,7 +353,7 @@ def _named(case: Case) -> str:
 
 @functools.cache
 def _fitted(case: Case, size: str, weighted: bool, *grid: Any) -> Any:
-    """The fit of `Case.model`; `grid` is what its bits depend on besides the data."""
+    """The fit of `Case.model`; `grid` affects its bits in addition to the data."""
     X, y, weight = case.data(size)
     return case.fit(X, y, weight if weighted else None)
 
@@ -373,7 +374,7 @@ def _data(n: int, d: int, targets: int | None, seed: int) -> Data:
     weight = rng.integers(0, 4, n).astype(float)
     y = None
     if targets is not None:
-        # Slopes of both signs, so that positive=True has something to hold at 0.
+        # Slopes of both signs, so that positive=True is active.
         slopes = rng.normal(0.0, 1.0, (d, max(targets, 1)))
         y = X @ slopes + 2.0 + rng.normal(0.0, 0.5, (n, max(targets, 1)))
         y = y if targets else y[:, 0]

@@ -22,19 +22,19 @@ ROUNDING = 1e-11
 
 
 def fitted_attributes(model: Any) -> dict[str, Any]:
-    """All public attributes that end in "_", properties included, except those that refuse to exist for this fit."""
+    """Return all public attributes that end in "_", including properties, except those unavailable for this fit."""
     parameters = model.get_params(deep=False) if hasattr(model, "get_params") else {}  # (`lambda_` is one)
     names = [name for name in dir(model) if name.endswith("_") and not name.startswith("_") and name not in parameters]
     return {name: getattr(model, name) for name in names if hasattr(model, name)}
 
 
 def without_names(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Only frames have names: leave them out where an array is compared with a frame."""
+    """Only frames have names: exclude them when an array is compared with a frame."""
     return {name: value for name, value in attributes.items() if name not in ("feature_names_in_", "coef_names_")}
 
 
 def assert_same_bits(a: Any, b: Any, where: str = "value") -> None:
-    """Same types, shapes and dtypes, and the same bits."""
+    """Assert equal types, shapes, dtypes and bits."""
     assert type(a) is type(b), f"{where}: {type(a)} and {type(b)}"
     if isinstance(a, np.ndarray | np.generic):
         assert a.dtype == b.dtype, f"{where}: {a.dtype} and {b.dtype}"
@@ -56,7 +56,7 @@ def assert_same_bits(a: Any, b: Any, where: str = "value") -> None:
 
 
 def assert_close(a: Any, b: Any, *, rounding: float = ROUNDING, where: str = "value") -> None:
-    """Same names and shapes; numbers equal up to `rounding` of the largest number beside them."""
+    """Assert equal names and shapes; numbers equal up to `rounding` relative to the largest entry of their array."""
     if isinstance(a, Certificate):
         _assert_certificates_close(a, b, rounding, where)
     elif sparse.issparse(a) or sparse.issparse(b):
@@ -105,7 +105,7 @@ def _assert_certificates_close(a: Certificate, b: Certificate, rounding: float, 
         np.testing.assert_allclose(*lost, rtol=0, atol=rounding * largest, err_msg=f"{where}.lost")
     gaps, small = (mine.pop("gap"), theirs.pop("gap")), rounding * (abs(a.primal) + mine.get("scale", 0.0))
     assert min(gaps) >= 0, f"{where}.gap"
-    if a.kind == "stationary" and np.inf in gaps:  # nothing is known of the distance to the optimum
+    if a.kind == "stationary" and np.inf in gaps:  # the distance to the optimum is unknown
         assert gaps == (np.inf, np.inf), f"{where}.gap"
         return assert_close(mine, theirs, rounding=rounding, where=where)
     far = (
@@ -118,7 +118,7 @@ def _assert_certificates_close(a: Certificate, b: Certificate, rounding: float, 
 
 
 def _parts(value: Any) -> dict[Any, Any]:
-    """What a container holds, by name or place; empty for anything else."""
+    """Return the items of a container, by name or index; empty for anything else."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What fits minimise, from public attributes alone: functions of (case, model, X, y, weight)."""
+"""Objectives of fits, from public attributes only: functions of (case, model, X, y, weight)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def half_deviance(case: Case, model: Any, X: Any, y: Any, weight: Any) -> float:
 
 
 def joint_likelihood(case: Case, model: Any, X: Any, y: Any, weight: Any) -> float:
-    """Minus the logarithm of the joint likelihood of rows and classes; given priors are no part of it."""
+    """Negative log joint likelihood of rows and classes; given priors are excluded."""
     own = np.searchsorted(model.classes_, y)
     joint = model.predict_joint_log_proba(X)[np.arange(len(y)), own]
     given = getattr(model, "class_prior", getattr(model, "priors", None))
@@ -50,7 +50,7 @@ def joint_likelihood(case: Case, model: Any, X: Any, y: Any, weight: Any) -> flo
 
 
 def widened_likelihood(case: Case, model: Any, X: Any, y: Any, weight: Any) -> float:
-    """The same, with variances widened by epsilon."""
+    """The same, with variances increased by epsilon."""
     widened = (model.epsilon_ / model.var_[np.searchsorted(model.classes_, y)]).sum(axis=1) / 2
     return joint_likelihood(case, model, X, y, weight) + float(weight @ widened)
 
@@ -64,7 +64,7 @@ def smoothed_likelihood(case: Case, model: Any, X: Any, y: Any, weight: Any) -> 
 
 
 def mixed_likelihood(case: Case, model: Any, X: Any, y: Any, weight: Any) -> float:
-    """The same of columns of all kinds."""
+    """The same for columns of all kinds."""
     return widened_likelihood(case, model, X, y, weight) - model.alpha * float(
         sum(table.sum() for table in model.category_log_prob_)
     )

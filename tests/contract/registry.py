@@ -1,4 +1,4 @@
-"""The one list of estimators. A line in `CASES` puts an estimator under every promise that applies to it."""
+"""The registry of estimators. A line in `CASES` applies every contract test with matching traits to an estimator."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ ADDITIVE: dict[str, Any] = {**CLOSED, "additive": True}
 L1_SQUARES: dict[str, Any] = {"objective": half_mean_square, "l1": True}
 LIKELIHOOD: dict[str, Any] = {"objective": half_deviance, "likelihood": True, "centres": True}
 L1_LIKELIHOOD: dict[str, Any] = {**LIKELIHOOD, "l1": True}
-# Rows are left out for validation, in folds by their position.
+# Rows are held out for validation, in folds by position.
 FOLDS: dict[str, Any] = {"repeats": False, "unordered": False}
 
 # (Long first steps would enlarge rounding.)
@@ -81,7 +81,7 @@ STEPS: dict[str, Any] = {"learning_rate": "invscaling", "eta0": 0.02, "random_st
 # Rows come in a random order, and descent stops near the optimum.
 STOCHASTIC: dict[str, Any] = {"repeats": False, "unordered": False, "stochastic": True}
 
-# Leaves have a least number of rows, whatever their weights; rounding is drawn by the number of a row.
+# Leaves have a minimum number of rows, regardless of weights; rounding is drawn by row number.
 TREES: dict[str, Any] = {
     "numbers": (),
     "trees": True,
@@ -92,7 +92,7 @@ TREES: dict[str, Any] = {
     "grid": {"max_depth": [1, 3]},
 }
 BOOSTED: dict[str, Any] = {**TREES, "unordered": False, "stochastic": True}
-# Of equally good splits the first column is taken.
+# Ties between splits go to the first column.
 EXACT_TREE: dict[str, Any] = {**TREES, "streams": False}
 # Rows and columns are drawn by their numbers.
 FOREST: dict[str, Any] = {
@@ -223,7 +223,7 @@ FACTORS: dict[str, Any] = {
     "noise_variance_init": (With([0.5] * 4, max_iter=2),),
     "rotation": (With("varimax", n_components=2),),
 }
-# A start is found from all rows, whatever their order; EM then stops at a tolerance.
+# Starts are computed from all rows, in any order; EM then stops at a tolerance.
 MIXTURE: dict[str, Any] = {
     "most_rows": 1_200,
     "needs_spread": True,
@@ -367,7 +367,7 @@ CASES = [
     Case(RidgeCV(), "regressor", **CLOSED, repeats=False, centres=True),
     Case(RidgeCV(alphas=[0.3, 30.0, 3.0], cv=4), "regressor", **CLOSED, **FOLDS, targets=2, centres=True),
     Case(PolynomialRegression(degree=2), "regressor", **ADDITIVE, scale_free=True, centres=True),
-    # Iterations stop at a tolerance; a small one makes their answers comparable to rounding.
+    # Iterations stop at a tolerance; a small one makes results comparable up to rounding.
     Case(Lasso(alpha=0.002, tol=1e-10), "regressor", **L1_SQUARES, wide_sparse=True, centres=True, idle=("tol",)),
     Case(Lasso(alpha=0.05, tol=1e-10, positive=True, fit_intercept=False), "regressor", **L1_SQUARES),
     Case(ElasticNet(alpha=0.1, tol=1e-10), "regressor", **L1_SQUARES, targets=2, centres=True),
@@ -702,7 +702,7 @@ CASES = [
 
 
 def chosen(*properties: str, cases: Iterable[Case] = CASES) -> list[Case]:
-    """The cases that have these properties."""
+    """Return the cases that have these properties."""
     return [case for case in cases if all(getattr(case, name) for name in properties)]
 
 
@@ -712,7 +712,7 @@ def over(*properties: str, cases: Iterable[Case] = CASES) -> pytest.MarkDecorato
 
 
 # Where every case meets every container and both sizes, not every triple of them is another way through the library:
-# the third thing takes turns, so that each class meets each container.
+# the third factor alternates, so that each class is tested with each container.
 _in_turn: dict[str, list[str]] = {}
 SELDOM_LARGE = ("small", "small", "large")
 

@@ -1,6 +1,6 @@
-"""The ways data can be kept. Each entry turns a float64 array into the same numbers in another container.
+"""Containers of data. Each entry converts a float64 array to the same numbers in another container.
 
-Streams turn named columns into files in a folder, and a scan of these. Dask collections hold them in blocks.
+Streams write named columns to files in a folder, and scan these. Dask collections hold them in blocks.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _dask_array(X: Array, rows: int) -> Any:
 
 
 def _of_unknown_lengths(X: Array) -> Any:
-    """Blocks of which it is not known how many rows a selection leaves: it leaves all, and none of one block."""
+    """Blocks of unknown length after a selection, which selects all rows, and none of one block."""
     import dask.array as da
 
     whole = da.from_array(np.vstack([X, np.full_like(X[: len(X) // 3], 1e9)]), chunks=(len(X) // 3, X.shape[1]))

@@ -1,4 +1,4 @@
-"""Promise of additive models: rows added, merged and forgotten give the model of one fit, to rounding."""
+"""Promise of additive models: adding, merging and forgetting rows gives the model of one fit, up to rounding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.contract.test_streams import named, target
 
 sizes = pytest.mark.parametrize("size", SIZES)
 
-# Sums of products lose as many digits again as the columns' condition number has, which is below 100 here
+# Sums of products lose twice as many digits as the columns' condition number has, which is below 100 here
 # (monomials included), and as many as the share of rows that is left after forgetting: some two more.
 FROM_SUMS = 1e-9
 
@@ -27,7 +27,7 @@ def halves(data: Data) -> tuple[Data, Data]:
 
 
 def assert_same_model(case: Case, whole: Any, model: Any, data: Data) -> None:
-    """All that can be compared: which solver was used, and how exactly, may differ."""
+    """Return the attributes to compare: the solver used, and its accuracy, may differ."""
     left, right = (without_names(fitted_attributes(m)) for m in (whole, model))
     assert left.keys() == right.keys()
     for name in left.keys() - {"certificate_", "solver_", "n_iter_"}:
@@ -125,7 +125,7 @@ def of_classes(data: Data, *classes: Any) -> Data:
 
 @over("additive_classes")
 def test_models_of_different_classes_merge(case: Case) -> None:
-    """Each class keeps its rows, whatever its place among the classes of either model."""
+    """Each class keeps its rows, for any position among the classes of either model."""
     data = case.data("large")
     labels = np.unique(data.y)
     first, last = of_classes(data, labels[-1]), of_classes(data, *labels[:-1])

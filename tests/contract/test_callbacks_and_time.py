@@ -23,7 +23,7 @@ from tests.contract.registry import Case, over, over_frames
 
 
 class Recorder:
-    """A callback that notes what it is told; told to, it raises or asks to stop."""
+    """A callback that records its calls, and optionally raises or requests to stop."""
 
     def __init__(self, *, fail_at: str | None = None, stop: bool = False) -> None:
         self.told: list[tuple[str, str]] = []
@@ -76,7 +76,7 @@ def test_every_task_begins_and_ends_between_setup_and_teardown(case: Case, many_
     if case.passes:
         assert recorder.count("begin")["part"] == recorder.parts_announced > 10
     assert not [name for name in vars(model) if "callback_fit" in name or "teardown" in name]
-    # And callbacks change no bit.
+    # Callbacks do not change any bits.
     assert_same_bits(fitted_attributes(case.model("large")), fitted_attributes(model))
 
 

@@ -1,4 +1,4 @@
-"""Promise 9: the certificate is true, and whoever has the data can check it without the solver."""
+"""Promise 9: the certificate is true, and can be verified from the data without the solver."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ sizes = pytest.mark.parametrize("size", SIZES)
 
 
 def scale_of(case: Case, y: Any) -> float:
-    """The size of the sums that a gap is the difference of."""
+    """Return the size of the sums whose difference is the gap."""
     if case.likelihood or not case.regressor:
         return 0.0
     squares = float(((y - y.mean(axis=0)) ** 2).sum())
@@ -85,7 +85,7 @@ def test_a_tampered_one_is_found_out(case: Case, size: str) -> None:
     certificate = case.model(size, weighted=True).certificate_
     point, *others = case.point
     changes = [(point, lambda v: v * 1.001), ("primal", lambda p: p * 0.999), ("primal", lambda p: p * 1.001)]
-    # (To softmax the same step for all classes is none.)
+    # (Softmax is invariant to a common step for all classes.)
     changes += [(name, lambda b: b + 0.01 * (1 + np.arange(np.size(b))).reshape(np.shape(b))) for name in others]
     changes += [(name, lambda c: c + 1.0) for name in ("penalty", "alpha") if hasattr(certificate, name)]
     for name, change in changes:
@@ -106,7 +106,7 @@ def test_a_worse_point_with_an_honest_objective_and_no_gap_is_found_out(case: Ca
 @sizes
 @over("certified")
 def test_the_gap_bounds_what_a_worse_point_loses(case: Case, size: str) -> None:
-    """At any point the gap is at least the distance to the best objective, which the fit knows; nearby not much more."""
+    """At any point the gap is at least the distance to the optimal objective, that of the fit; nearby not much more."""
     X, y, weight = case.data(size)
     certificate = case.model(size, weighted=True).certificate_
     rng = np.random.default_rng(0)
@@ -146,7 +146,7 @@ def test_it_says_what_it_is(case: Case) -> None:
 # Every class that documents a certificate, also those without the trait of an objective.
 DOCUMENTED = [case for case in CASES if "certificate_" in (type(case.estimator).__doc__ or "")]
 
-# (Polynomials of values of 1e15 have no kernel matrix to speak of, and a linear machine with an L1 penalty uses up all
+# (Polynomials of values of 1e15 have no accurate kernel matrix, and a linear machine with an L1 penalty needs all of
 # its steps, which takes a minute.)
 FAR = [
     case
@@ -168,13 +168,13 @@ def test_only_the_training_data_confirm_a_documented_one(case: Case, weighted: b
     if case.supervised:
         assert not certificate.verify(X, other.y, mine)
         changed = np.array(y)
-        changed[weight > 0] = np.roll(changed[weight > 0], 1, axis=0)  # (rows without weight have no part in it)
+        changed[weight > 0] = np.roll(changed[weight > 0], 1, axis=0)  # (rows without weight are excluded)
         assert not certificate.verify(X, changed, mine)
 
 
 @pytest.mark.parametrize("case", FAR, ids=str)
 def test_columns_far_from_zero_leave_it_true(case: Case) -> None:
-    """It is about the model as it is returned, with its parameters rounded; the gap says what rounding costs."""
+    """The certificate covers the returned model with rounded parameters, and its gap includes the cost of rounding."""
     X, y, _ = case.data()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # columns may be collinear to rounding, and descent does not converge

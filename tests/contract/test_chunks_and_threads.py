@@ -1,4 +1,4 @@
-"""Promise 6: chunks show only in rounding, threads not at all; a part can be sent elsewhere and costs its own rows."""
+"""Promise 6: chunks affect only rounding, threads nothing; a part can be pickled at the cost of its own rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def machine_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Any]:
-    """A context in which the machine has the given number of processors."""
+    """Simulate a machine with a given number of processors."""
     monkeypatch.delitem(INITIAL_ENVIRONMENT, "OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("SUMMULA_NUM_THREADS", raising=False)
 

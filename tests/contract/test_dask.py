@@ -1,4 +1,4 @@
-"""Promise 6 on Dask collections: the fitted attributes of an array, in threads and on a cluster; predictions put off."""
+"""Promise 6 on Dask collections: the fitted attributes of an array, in threads and on a cluster; lazy predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clusterers and densities promise beyond estimators with a target."""
+"""Contract of clusterers and densities."""
 
 from __future__ import annotations
 

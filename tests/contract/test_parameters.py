@@ -1,4 +1,4 @@
-"""Promise 2: every parameter does something, and hints about speed do nothing to the answer."""
+"""Promise 2: every parameter has an effect, and speed hints do not change the result."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tests.contract.case import With
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes
 from tests.contract.registry import CASES, Case
 
-# Many of these values are bad ones: one iteration, deprecated names.
+# Many of these values cause warnings: one iteration, deprecated names.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-# Hints say how to compute, not what; each with another value.
+# Hints affect how a result is computed, not the result; each with another value.
 HINTS: dict[str, Any] = {
     "copy": False,
     "copy_X": False,
@@ -28,7 +28,7 @@ HINTS: dict[str, Any] = {
     "selection": "random",
     "warm_start": True,
 }
-# What scikit-learn has and does not change our answer: other solvers, deprecated names, amounts of printing.
+# Parameters of scikit-learn that do not change results here: other solvers, deprecated names, verbosity.
 IDLE = {
     *("algorithm", "cache_size", "dual", "intercept_scaling", "random_state", "shrinking", "solver"),
     *("verbose", "verbose_interval"),
@@ -122,7 +122,7 @@ for one in CASES:
 
 
 def shown(case: Case, **parameters: Any) -> Any:
-    """All that a fit with these parameters shows but its certificate, or the error it ends with."""
+    """Return all observable results of a fit with these parameters except its certificate, or its error."""
     X, y, _ = case.data()
     try:
         model = clone(case.estimator).set_params(**parameters).fit(X, y)
@@ -178,7 +178,7 @@ def test_another_seed_gives_another_model(name: str) -> None:
     for case in BY_CLASS[name]:
         X, y, _ = case.data("large")
         model = clone(case.estimator)
-        if "max_features" in model.get_params():  # else boosting draws next to nothing
+        if "max_features" in model.get_params():  # otherwise boosting draws very little
             model.set_params(max_features=0.5)
         first, second = (case.output(model.set_params(random_state=s).fit(X, y), X) for s in seeds)
         if not np.array_equal(first, second):

@@ -1,4 +1,4 @@
-"""Promises 10 and 11: saved, pickled or copied, a model is the same to the bit; the same seed gives the same bits."""
+"""Promises 10 and 11: a saved, pickled or copied model has the same bits; the same seed gives the same bits."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_certificate_comes_back_and_still_verifies(case: Case, tmp_path: Pat
 @over()
 def test_a_pickle_holds_no_training_data_but_support_vectors(case: Case) -> None:
     X = case.data("large").X
-    # A model keeps sums of pairs of its terms (a few times p^2 numbers), however many rows there were.
+    # A model stores sums of pairs of its terms (a few times p^2 numbers), for any number of rows.
     model = case.model("large")
     terms = max((np.size(getattr(model, name)) for name in case.numbers), default=X.shape[1]) + 1
     if not case.trees and not case.keeps_rows:

@@ -1,4 +1,4 @@
-"""Promises 1 and 2: to scikit-learn every estimator is one of its own, with its names and defaults."""
+"""Promises 1 and 2: every estimator is scikit-learn compatible, with its names and defaults."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::summula.core.errors.SeparationWarning"),
     # Factors explain all of some column of random tables.
     pytest.mark.filterwarnings("ignore:The noise variance of column:summula.AccuracyWarning"),
-    # Stochastic descent takes columns as they are, and those tables have means of 100.
+    # Stochastic descent does not scale columns, and those tables have means of 100.
     pytest.mark.filterwarnings("ignore:SGDRegressor diverged:sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:Maximum number of iteration:sklearn.exceptions.ConvergenceWarning"),
 ]
 
 
-# The checks whose outcome depends on what is fitted, and so on the parameters; the others are about the class.
+# The checks whose outcome depends on the fit, and so on the parameters; the others depend on the class only.
 OF_RESULTS = (
     "check_class_weight",
     "check_classifiers_one_label",
@@ -96,7 +96,7 @@ def scikit_learn_checks() -> Iterator[Any]:
     """
     seen: set[type] = set()
     for case in CASES:
-        # Ridge(alpha=[0.5, 30.0]) wants two targets; the checks have one, none from 0 to 1, and any number of classes.
+        # Ridge(alpha=[0.5, 30.0]) needs two targets; the checks have one, none from 0 to 1, and any number of classes.
         if case.targets > 1 or case.target == "shares" or case.fixed_classes:
             continue
         checks: dict[str, Any] = {}
@@ -146,7 +146,7 @@ def _asks_for_no_order(estimator: Any, check: str) -> bool:
 
 
 def _asks_for_an_intercept(estimator: Any, check: str) -> bool:
-    """Scores without a constant term cannot prefer one class everywhere, whatever its weight."""
+    """Scores without a constant term cannot prefer one class everywhere, for any weight."""
     return isinstance(estimator, PegasosSVC) and check == "check_class_weight_classifiers"
 
 
@@ -304,15 +304,15 @@ def test_parameters_and_defaults_are_scikit_learns_where_it_has_the_class(case: 
     theirs = getattr(importlib.import_module(ours.__module__.replace("summula", "sklearn").rpartition(".")[0]),
                      ours.__name__, None) if _folder_exists(ours) else None  # fmt: skip
     if theirs is None:
-        return  # a class of our own
+        return  # a class that exists only in Summula
     mine, model = inspect.signature(ours).parameters, inspect.signature(theirs).parameters
     assert list(mine)[: len(model)] == list(model), "our own parameters come after scikit-learn's"
     for name, parameter in model.items():
         assert mine[name].kind == parameter.kind, name
-        # A solver is a hint, chosen by us unless it is given; the probabilities of SVC are deprecated there.
+        # A solver is a hint, with another default here; the probabilities of SVC are deprecated in scikit-learn.
         assert mine[name].default == {"solver": "auto", "probability": False}.get(name, parameter.default), name
     extra = [parameter for name, parameter in mine.items() if name not in model]
-    # (Centring is what scikit-learn always does, and maximum likelihood what it fits; it refuses text, and its forests
+    # (scikit-learn always centres, and fits by maximum likelihood; it rejects text, and its forests
     # have no bins.)
     neutral = {
         **{"center": True, "covariance": "full", "method": "ml", "categorical_features": "from_dtype"},

@@ -1,4 +1,4 @@
-"""Promise 6: however the same numbers are kept, all fitted attributes are the same."""
+"""Promise 6: all fitted attributes are the same for every container of the same numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_same_bits(case: Case, size: str, kept: Any) -> Any:
     X, y, _ = case.data(size)
     expected, model = case.model(size), case.fit(kept, y)
     assert_same_bits(without_names(fitted_attributes(expected)), without_names(fitted_attributes(model)))
-    # A product of a row-major and one of a column-major block with a vector may differ in the last place.
+    # Products of row-major and of column-major blocks with a vector may differ in the last place.
     assert_close(case.output(expected, X), np.asarray(case.output(model, kept)))
     return model
 

@@ -1,4 +1,4 @@
-"""Promise 6 on files: all fitted attributes have the bits of the array's, and rows add up, however they are cut."""
+"""Promise 6 on files: all fitted attributes have the same bits as from an array, for any partition of the rows."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def test_files_give_the_same_bits_as_arrays_and_outputs_in_batches(
     assert_same_bits(without_names(fitted_attributes(expected)), without_names(fitted_attributes(model)))
     assert model.feature_names_in_.tolist() == storage.names(data.X.shape[1])
     with small_parts(100):
-        batches = case.output(model, kept)  # targets and weights among the columns are passed over
+        batches = case.output(model, kept)  # targets and weights among the columns are ignored
         assert isinstance(batches, Iterator)
         batches = list(batches)
-    # A product of blocks cut otherwise may differ in the last place.
+    # Products of blocks with other boundaries may differ in the last place.
     assert_close(case.output(model, storage.FRAMES["pyarrow"](data.X)), np.concatenate(batches))
 
 

@@ -1,4 +1,4 @@
-"""Promises 3 and 5: weights are repetitions, the order of rows is nothing, float32 stays, scales do not matter."""
+"""Promises 3 and 5: weights are repetitions, row order and scales do not matter, float32 is preserved."""
 
 from __future__ import annotations
 
@@ -132,11 +132,11 @@ def test_targets_of_any_layout_give_the_same_bits(case: Case, constructor: Any) 
 def test_one_target_as_a_matrix_gives_the_same_numbers(case: Case) -> None:
     X, y, _ = case.data()
     flat = case.model()
-    # Those who never have several targets say that a column has one dimension too many.
+    # Estimators without multiple targets warn that a column has one dimension too many.
     several = get_tags(case.estimator).target_tags.multi_output
     with nullcontext() if several else pytest.warns(DataConversionWarning):
         matrix = case.fit(X, y[:, None])
-    # scikit-learn's LinearRegression keeps the second dimension, its Ridge does not; ours do as theirs.
+    # As in scikit-learn, LinearRegression keeps the second dimension, and Ridge does not.
     for name in case.numbers:
         assert_same_bits(getattr(flat, name).ravel(), getattr(matrix, name).ravel())
     assert_close(flat.predict(X), matrix.predict(X).ravel())  # (labels have to be equal)
@@ -167,7 +167,7 @@ def test_float32_in_float32_out_and_close_to_float64(case: Case, size: str) -> N
 @sizes
 @over("in_double")
 def test_float32_is_read_as_the_same_numbers_in_float64(case: Case, size: str) -> None:
-    """As scikit-learn's results of trees (sums of leaf values) and of naive Bayes are."""
+    """As in scikit-learn for trees (sums of leaf values) and naive Bayes."""
     X, y, weight = case.data(size)
     weight = weight if case.weighted else None
     single = X.astype(np.float32)
@@ -211,7 +211,7 @@ def test_unscaled_columns_reach_the_exact_optimum(case: Case, size: str) -> None
 
 
 def _rounded_slopes(model: Any, X: Any) -> float:
-    """What the rounding of the coefficients of a lasso does to its worst slope x_j'(y - Xw) / n, as a share of alpha."""
+    """Return the effect of rounding of lasso coefficients on the largest slope x_j'(y - Xw) / n, relative to alpha."""
     if not isinstance(model, Lasso):
         return 0.0
     lengths = np.sqrt(np.mean(X**2, axis=0))
@@ -226,5 +226,5 @@ def test_columns_far_from_zero_keep_their_digits(case: Case, size: str) -> None:
     """A shift of 1e6 standard deviations costs six of sixteen digits, in a sum about 0 it would cost twelve."""
     X, y, _ = case.data(size)
     shifted = X + 2.0**20
-    X = shifted - 2.0**20  # what is left of the digits
+    X = shifted - 2.0**20  # the remaining digits
     assert_close(case.output(case.fit(X, y), X), case.output(case.fit(shifted, y), shifted), rounding=1e-8)

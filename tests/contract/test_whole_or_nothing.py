@@ -1,4 +1,4 @@
-"""Promises 7 and 8: after an error an estimator is what it was before: unfitted, or its old model to the bit."""
+"""Promises 7 and 8: after an error an estimator is unchanged: unfitted, or the previous model bit for bit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.contract.registry import SIZES, Case, Data, over, over_ways
 
 
 class Crash(Exception):
-    """Something goes wrong in the middle of a pass."""
+    """Raised to simulate an error in the middle of a pass."""
 
 
 # ---------------------------------------------------------------------------------------------- ways for a fit to fail
@@ -120,7 +120,7 @@ CrashAt = Callable[[BaseException, int], AbstractContextManager[None]]
 
 @pytest.fixture
 def crash_at(monkeypatch: pytest.MonkeyPatch) -> CrashAt:
-    """A context in which the n-th look at the rows (at a part of them, or along all columns) raises."""
+    """A context in which the n-th access to the rows (to a part of them, or along all columns) raises."""
     monkeypatch.setattr(chunks, "_PART_ELEMENTS", 1)
 
     @contextmanager
@@ -202,7 +202,7 @@ def test_an_interruption_anywhere_leaves_a_whole_model_or_none(case: Case, size:
                 assert names - set(case.late) <= fitted_attributes(model).keys() <= names
                 assert len(case.output(model, X)) == len(X)
                 assert not case.certified or model.certificate_.verify(X, y)
-        if whole:  # over before the n-th look: no later one comes
+        if whole:  # finished before the n-th access
             break
 
 

@@ -13,7 +13,7 @@ from summula.core.model_files.classes import register_name
 
 
 class Unchecked(schema.Schema):
-    """For fakes, which hold whatever a test says."""
+    """Schema for fakes, which accepts any state."""
 
     def check(self, value: Any, path: str, sizes: schema.Sizes) -> None:
         return
@@ -37,7 +37,7 @@ class Pair(NamedTuple):
 
 
 class Model(TransformerMixin, BaseEstimator):
-    """A fake estimator whose fitted attributes are whatever the test says."""
+    """A fake estimator with arbitrary fitted attributes."""
 
     def __init__(self, alpha: Any = 1.0, inner: Any = None) -> None:
         self.alpha = alpha
@@ -64,7 +64,7 @@ class Model(TransformerMixin, BaseEstimator):
 
 
 class Derived(Model):
-    """A user's subclass: it cannot be saved."""
+    """A user-defined subclass, which cannot be saved."""
 
 
 for cls in (Model, Point, Slotted, Pair):
@@ -79,7 +79,7 @@ def made(**state: Any) -> Model:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equal in type, dtype, order of memory and every bit that matters."""
+    """Return whether values are equal in type, dtype, memory order and bits."""
     if type(a) is not type(b):
         return False
     if isinstance(a, np.ndarray):

@@ -1,4 +1,4 @@
-"""Rows added, merged and forgotten give the model of the union or the difference, to rounding; or say what was lost."""
+"""Adding, merging and forgetting rows gives the model of the union or difference, up to rounding, or warns."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def data(n: int = 600, d: int = 3, targets: int = 0, seed: int = 0) -> tuple[Any
 
 
 def comparable(model: Any) -> dict[str, Any]:
-    """What does not depend on how the answer was computed."""
+    """Return the attributes that do not depend on the solver."""
     left_out = {"certificate_", "solver_", "n_iter_", "trace_"}
     return {k: v for k, v in without_names(fitted_attributes(model)).items() if k not in left_out}
 
@@ -145,7 +145,7 @@ def test_a_model_may_be_merged_with_itself() -> None:
 
 @every_model
 def test_a_sliding_window_stays_accurate(make: Make) -> None:
-    """Forty days pass by, seven are kept. Errors of additions and subtractions add up: some forty roundings."""
+    """A sliding window of seven of forty days: errors of additions and subtractions accumulate to about forty roundings."""
     days = cut(data(2_000), *range(50, 2_000, 50))
     model = summula.combine([make().fit(*day) for day in days[:7]])
     for old, new in zip(days, days[7:], strict=False):
@@ -154,7 +154,7 @@ def test_a_sliding_window_stays_accurate(make: Make) -> None:
     assert_same_model(make().fit(*last), model, 100 * ROUNDING)
 
 
-# ----------------------------------------------------------------------------------------------- however rows are kept
+# ---------------------------------------------------------------------------------------------------------- storage
 
 
 @pytest.mark.parametrize("targets", [0, 1, 2])
@@ -387,7 +387,7 @@ def test_nearly_dependent_columns_are_warned_of(how: str) -> None:
 
 
 def test_a_warning_is_no_exaggeration() -> None:
-    """The digits that are promised are there."""
+    """The number of accurate digits stated in the warning is correct."""
     for kappa in (1e3, 1e4, 1e6):
         X, y = nearly_dependent(kappa)
         expected = LinearRegression().fit(X, y).coef_
@@ -433,7 +433,7 @@ def test_single_precision_warns_earlier() -> None:
 
 
 def test_forgetting_nearly_everything_warns() -> None:
-    """What is left is a billionth of what was: so are the digits."""
+    """A billionth of the data remains, and accordingly few digits."""
     X, y, _ = data()
     X = X / X.std(axis=0)
     X[:590] *= 1e6

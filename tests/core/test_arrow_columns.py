@@ -23,7 +23,7 @@ def columns_of(given: pa.RecordBatch, names: list[str]) -> ArrowColumns:
 
 
 def addresses_of(columns: ArrowColumns, count: int) -> list[int]:
-    """The plain twin of the kernel."""
+    """Reference implementation of the kernel."""
     return [column.__array_interface__["data"][0] for column in columns[:count]]
 
 

@@ -1,4 +1,4 @@
-"""A second process compiles what a fit will need: when it is started, and that it compiles just that."""
+"""A second process compiles the kernels that a fit will need: when it is started, and that it compiles only those."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def note(text: str = "note") -> None:
 
 
 class Process:
-    """A process that ends with these codes when it is asked; None while it runs."""
+    """A fake process whose `poll` returns these codes; None while it runs."""
 
     def __init__(self, *codes):
         self.codes = list(codes)

@@ -1,4 +1,4 @@
-"""What base classes make of one method of a chunk: predictions of every kind, for arrays, files and Dask alike."""
+"""Base classes derive all kinds of predictions from one method of a chunk, for arrays, files and Dask."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WEIGHT = rng.integers(0, 3, 1200).astype(float)
 
 
 class Centres(GenerativeClassifier):
-    """Classes about given centres with given priors; only the labels are learnt."""
+    """Classes about given centres with given priors; only the labels are learned."""
 
     def __init__(self, priors=(0.5, 0.5)):
         self.priors = priors
@@ -118,7 +118,7 @@ class Normal(Density):
 
 
 class Hungry(Means):
-    """A model that has to hold its rows."""
+    """A model that needs its rows in memory."""
 
     _streaming_alternative = "MiniBatchMeans"
 

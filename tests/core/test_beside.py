@@ -1,4 +1,4 @@
-"""What rows have beside their features (targets, weights, codes, offsets, groups) goes with them through every source."""
+"""Per-row data (targets, weights, codes, offsets, groups) are passed with the rows through every source."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_columns_of_either_precision_are_written_as_numpy_writes_them(d, dtype):
     X, shift = RNG.normal(size=(n, d)).astype(dtype), RNG.normal(size=d)
     spread = np.repeat(np.asfortranarray(X), 2, axis=0)[::2]
     for columns in (X, np.asfortranarray(X), spread, tuple(X.T.copy()), X[::-1].copy()[::-1]):
-        for less in (shift.astype(dtype), shift):  # np.subtract rounds the difference once, whatever the shift's dtype
+        for less in (shift.astype(dtype), shift):  # np.subtract rounds the difference once, for any dtype of the shift
             for out in (empty_block(n, d, dtype), empty_block(n, d + 2, dtype)[:, 1:-1]):
                 write_columns(columns, less, out)
                 assert np.array_equal(out, (X - less).astype(dtype))

@@ -1,4 +1,4 @@
-"""Rows of files decoded once: the same bits, bounded, and nothing left on the disk."""
+"""Cache of decoded rows of files: the same bits, bounded size, and no files left on disk."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_slow_disk_is_given_up_with_the_same_rows(rows, monkeypatch, scattered
         clock.now += 1.0
         return write(*given)
 
-    monkeypatch.setattr(cache, "time", clock)  # on it decoding takes no time
+    monkeypatch.setattr(cache, "time", clock)  # decoding takes no time on this clock
     monkeypatch.setattr(cache, "_TRIAL", 2**16)
     monkeypatch.setattr(os, "pwrite", slowly)
     source = source_of(rows)

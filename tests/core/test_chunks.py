@@ -1,4 +1,4 @@
-"""Chunks and parts: one grid for everybody, and rows in whatever form a statistic asks for."""
+"""Chunks and parts: one global grid, and rows in the form requested by a statistic."""
 
 from __future__ import annotations
 

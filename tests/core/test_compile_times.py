@@ -1,4 +1,4 @@
-"""The clock of compilations."""
+"""Measurement of compile times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels are compiled by plain Numba where its internals are not those that the faster compiler knows."""
+"""Kernels are compiled by plain Numba if its internals are not supported by the faster compiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""scikit-learn is imported without `scipy.stats` and pandas; afterwards both are imported as ever."""
+"""scikit-learn is imported without `scipy.stats` and pandas; afterwards both can be imported as usual."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine: a sum is associated by position, never by who was ready first; errors stop everything."""
+"""The engine: sums are associated by position, not by completion order; errors stop all tasks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from summula.linear_model import LinearRegression
 
 
 class Busy:
-    """A task that notes how many of its kind run at once, and in which threads.
+    """A task that records how many of its kind run concurrently, and in which threads.
 
     It waits until `together` of them run, so that a loaded machine gets there too; the limit is for a test that fails.
     """
@@ -52,7 +52,7 @@ class Busy:
 
 
 def join(a, b):
-    """A merge that shows how it was associated."""
+    """A merge that records its association."""
     return f"({a}{b})"
 
 

@@ -1,4 +1,4 @@
-"""What a process is told when it begins counts; what is set later, for others, does not."""
+"""Environment variables take effect at the start of a process; later changes do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left out of Numba's compiler changes nothing that is compiled, and is back in place afterwards."""
+"""Skipped parts of Numba's compiler do not change the compiled code, and are restored afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files as tables: any stretch of rows of any format is what was written, in order; what cannot be read is named."""
+"""Files as tables: any range of rows of any format equals what was written; unreadable content is reported."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_all_rows_are_read_as_written(write: Any, tmp_path: Path) -> None:
     assert table.n_rows == N
     assert list(table.kinds) == list(columns())
     for values, written in zip(read(table), columns().values(), strict=True):
-        # (Text says of a single only as much as tells it from other singles.)
+        # (Text of a float32 has only as many digits as needed to identify it.)
         np.testing.assert_array_equal(values.astype(written.dtype), written)
 
 
@@ -226,7 +226,7 @@ def test_other_arrays_are_refused(array: Any, words: str, tmp_path: Path) -> Non
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few lines a block and a few bytes looked at, so that small files have many of both."""
+    """A few lines per block and a few bytes per read, so that small files have many of both."""
     monkeypatch.setattr(csv_table, "_BLOCK_LINES", 4)
     monkeypatch.setattr(csv_table, "_COUNTED_BYTES", 11)
     monkeypatch.setattr(text_streams, "HEAD", 64)

@@ -1,4 +1,4 @@
-"""JSON texts are measured before they are parsed: depth, values and containers, whatever stands in strings."""
+"""JSON texts are measured before parsing: depth, values and containers, ignoring the contents of strings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Class labels of every kind become codes, and every mistake gets one sentence that names the row."""
+"""Class labels of every type are encoded, and every error is one sentence that names the row."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_type_of_arrays_is_kept(name: str) -> None:
 
 
 def test_objects_may_be_numbers() -> None:
-    """scikit-learn refuses them."""
+    """scikit-learn rejects them."""
     y = np.array([3, 1, 2], dtype=object)[CODES]
     model = LogisticRegression().fit(X, y)
     assert model.classes_.tolist() == [1, 2, 3]
@@ -91,7 +91,7 @@ def with_value(values: Any, value: Any, row: int = 4) -> Any:
 ], ids=["None", "NaN in text", "number in text", "NaN", "infinite", "fraction", "one word", "one number", "nothing",
         "dates"])  # fmt: skip
 def test_what_is_no_label_is_named(y: Any, words: list[str]) -> None:
-    with pytest.raises(ValueError) as caught:  # noqa: PT011  the words are looked at below
+    with pytest.raises(ValueError) as caught:  # noqa: PT011  the message is checked below
         LogisticRegression().fit(X, y)
     for word in words:
         assert word in str(caught.value)
@@ -247,7 +247,7 @@ def test_a_class_seen_only_in_the_last_rows_is_a_class(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("as_table", [False, True])
 def test_missing_labels_of_a_dictionary_column_are_refused(as_table: bool) -> None:
-    """pyarrow gives NumPy another label in their place."""
+    """pyarrow converts them to another label."""
     X = np.arange(6.0)[:, None]
     y = pa.chunked_array([pa.array(["x", "y", "x", None, "y", "x"]).dictionary_encode()])
     data = (pa.table({"a": X[:, 0], "y": y}), "y") if as_table else (X, y)

@@ -1,4 +1,4 @@
-"""Names that are loaded on first use: all of them are there and typed, and none is shared by a module."""
+"""Lazily loaded names: all exist and are typed, and none is also the name of a module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model files that are cut, edited, foreign or hostile: one clear sentence each, and nothing runs."""
+"""Truncated, edited, foreign or hostile model files: one clear sentence each, and no code is executed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def raw(path: Path, header: Any, data: bytes = b"") -> Path:
 
 
 def edit(path: Path, change: Any, sign: bool = True) -> Path:
-    """Change our header and sign it again, as someone who knows the format could."""
+    """Change a header and recompute its digest, as an attacker who knows the format could."""
     header = model_file.read_header(str(path))
     tensors = model_file.read_tensors(str(path))
     header.pop("digest") if sign else None

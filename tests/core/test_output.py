@@ -1,4 +1,4 @@
-"""`predict_to`: results go to a file that appears whole or not at all."""
+"""`predict_to`: results are written to a file atomically."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_an_error_at_the_last_step_leaves_what_was_there(tmp_path: Path, monkeyp
 
 @endings
 def test_a_full_disk_leaves_what_was_there(name: str, tmp_path: Path) -> None:
-    """The system refuses to write (here because files may not grow beyond 1 MB); closing fails then as well."""
+    """The system fails to write (here because files may not grow beyond 1 MB); closing fails then as well."""
     (tmp_path / name).write_text("old")
     said = run(f"""
     import json, os, resource

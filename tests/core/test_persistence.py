@@ -1,4 +1,4 @@
-"""Saving and loading: round trips, refusals, writing whole or not at all, golden files."""
+"""Saving and loading: round trips, rejected models, atomic writes, golden files."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_saving_is_deterministic_and_the_path_is_free(tmp_path: Path) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Refused at save
+# Rejected by save
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_odd_names_cycles_and_depth_are_refused(tmp_path: Path) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Written whole or not at all
+# Atomic writes
 
 
 def test_a_refused_model_leaves_the_old_file(tmp_path: Path) -> None:
@@ -334,7 +334,7 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
 # Golden files
 
 
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")  # rows are kept without names
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")  # rows are stored without names
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.safetensors")), ids=lambda path: path.stem)
 def test_golden_files_predict_as_they_did(path: Path) -> None:
     """Files of earlier releases (tests/data/make_golden.py) load and predict what they predicted then."""

@@ -1,4 +1,4 @@
-"""Counter-based random numbers: the same in NumPy and in kernels, whatever the order, and as random as they should be."""
+"""Counter-based random numbers: the same in NumPy and in kernels, in any order, and statistically random."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every format that `scan` reads gives the rows, and the fits, of the plain table; what it refuses names the cure."""
+"""Every format of `scan` gives the rows, and the fits, of the plain table; errors name the cure."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ def test_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def postgresql() -> Any:
-    """A server of this test alone, on a socket in a folder of its own."""
+    """A server for this test only, on a socket in a separate folder."""
     pytest.importorskip("adbc_driver_postgresql")
     # (Debian keeps these programs in a folder per version that is not in PATH.)
     path = os.pathsep.join([os.environ.get("PATH", ""), *sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")))])
@@ -455,7 +455,7 @@ def test_several_files_of_several_formats(tmp_path: Path) -> None:
     assert_same_rows(summula.scan(tmp_path))
 
 
-# --------------------------------------------------------------------------------------------------------- what is refused
+# --------------------------------------------------------------------------------------------------------- rejected input
 
 
 @pytest.mark.parametrize(
@@ -508,7 +508,7 @@ def test_memory_is_bounded_for_files_that_are_rewritten(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cell", ["01000", " 01000", "-01000", '"01000"', "+01000"])
 @pytest.mark.parametrize("place", [0, 1])
 def test_padded_numbers_are_found_wherever_they_are(cell: str, place: int, tmp_path: Path) -> None:
-    """One search of the text decides whether columns are looked at one by one."""
+    """One search of the text decides whether columns are checked one by one."""
     row = ["1.05", "2e-05"]
     row[place] = cell
     (tmp_path / "t.csv").write_text("a,b\n3,4\n" + ",".join(row) + "\n")

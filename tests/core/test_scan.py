@@ -29,7 +29,7 @@ from tests.processes import run
 
 
 def examples(n: int) -> settings:
-    """So many examples, all in one folder."""
+    """A number of examples, all in one folder."""
     return settings(max_examples=n, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 

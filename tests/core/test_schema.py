@@ -1,4 +1,4 @@
-"""What is declared of saved state is checked, in words that name the field; every class that can be saved declares it."""
+"""Declared schemas of saved state are validated, with errors that name the field; every savable class has one."""
 
 from __future__ import annotations
 

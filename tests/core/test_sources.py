@@ -1,4 +1,4 @@
-"""Sources: arrays, frames, sparse matrices and lifted rows behind one face, shared rather than copied."""
+"""Sources: one interface to arrays, frames, sparse matrices and lifted rows, shared rather than copied."""
 
 from __future__ import annotations
 

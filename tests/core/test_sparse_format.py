@@ -1,4 +1,4 @@
-"""Sparse matrices whose index arrays contradict their shape: one sentence before compiled code reads them."""
+"""Sparse matrices whose index arrays contradict their shape: rejected before compiled code reads them."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_sound_matrices_of_any_format_pass(kind: str) -> None:
 
 @over("sparse")
 def test_estimators_refuse_damaged_matrices(case: Case) -> None:
-    """In fit and in whatever they do with rows afterwards."""
+    """In fit and in all later methods with rows."""
     X, y, _ = case.data()
     damaged = []
     for kind, part, value in (("csr", "indices", 10**9), ("csr", "indptr", 10**9), ("csc", "indices", -(10**9))):

@@ -1,4 +1,4 @@
-"""Arrow streams are spooled: read once, written to a temporary file that is removed whatever happens."""
+"""Arrow streams are spooled: read once, written to a temporary file that is always removed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.processes import run
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A temporary folder of our own."""
+    """A separate temporary folder."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
@@ -185,7 +185,7 @@ def test_a_disk_that_would_be_full_is_named_before_it_is(temporary: Path, monkey
 
 
 def test_a_disk_that_is_full_is_named(tmp_path: Path) -> None:
-    """The system refuses to write (here because files may not grow beyond 1 MB)."""
+    """The system fails to write (here because files may not grow beyond 1 MB)."""
     said = run(
         """
         import json, os, resource, tempfile

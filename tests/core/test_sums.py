@@ -218,7 +218,7 @@ def test_a_run_locates_what_its_sums_show_once(monkeypatch):
     source = MemorySource(X, None, None, X.dtype)
     with pytest.raises(DataError, match=r"Column 1 has 1 missing value \(NaN; first at row 217\); the computation"):
         Run(Unnamed(), source).sum(Gram, np.zeros(2))
-    # Moments pass missing values over, and count them.
+    # Moments skip missing values, and count them.
     with pytest.raises(DataError, match=r"Column 1 has 1 missing value \(NaN; first at row 217\); the computation"):
         Run(Unnamed(), source).sum(Moments, np.zeros(2))
     allowing = Unnamed()
@@ -227,6 +227,6 @@ def test_a_run_locates_what_its_sums_show_once(monkeypatch):
     large = MemorySource(np.full((5, 1), 1e200), None, None, X.dtype)
     run, looks = Run(Unnamed(), large), []
     monkeypatch.setattr(Run, "raise_if_not_finite", lambda self: looks.append(self))
-    for _ in range(3):  # squares overflow: there is nothing to find, and one look shows it
+    for _ in range(3):  # squares overflow: a single pass shows that no value is missing
         assert not run.sum(Gram, np.zeros(1)).is_finite()
     assert looks == [run]

@@ -1,4 +1,4 @@
-"""The rules of threads: how many, who is inside, and one BLAS thread while the pool works."""
+"""Threads: their number, nesting, and one BLAS thread while the pool works."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from summula.core.environment import INITIAL_ENVIRONMENT
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Eight processors, no caps, no pool yet."""
+    """Simulate eight processors, no limits, and no pool yet."""
     monkeypatch.delitem(INITIAL_ENVIRONMENT, "OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("SUMMULA_NUM_THREADS", raising=False)
     monkeypatch.setattr(threads, "_cpu_count", lambda: 8)
@@ -30,7 +30,7 @@ def machine(monkeypatch):
 
 @pytest.fixture
 def two_blas_threads():
-    """BLAS as a user has it who never heard of us."""
+    """BLAS in the user's configuration."""
     with threadpool_limits(2, user_api="blas"):
         assert set(blas_threads()) == {2}
         yield
@@ -266,7 +266,7 @@ class TestOneBlasThread:
 
 
 class Watched:
-    """A task that counts how many of its kind run, and notes how many threads BLAS has."""
+    """A task that counts how many of its kind run, and records the number of BLAS threads."""
 
     def __init__(self):
         self.running, self.done, self._lock = 0, 0, threading.Lock()

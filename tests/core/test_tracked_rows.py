@@ -1,4 +1,4 @@
-"""Rows that a model has not seen are refused by `forget` where rows are tracked."""
+"""`forget` rejects rows that were not part of the fit, if rows are tracked."""
 
 from __future__ import annotations
 

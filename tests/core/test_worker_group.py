@@ -30,7 +30,7 @@ from tests.processes import TIMEOUT, environment, run
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Eight processors, no caps, no pool yet."""
+    """Simulate eight processors, no limits, and no pool yet."""
     monkeypatch.delitem(INITIAL_ENVIRONMENT, "OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("SUMMULA_NUM_THREADS", raising=False)
     monkeypatch.delenv("SUMMULA_WORKER_GROUP", raising=False)
@@ -203,7 +203,7 @@ class TestRounds:
 
 
 class TestSupervision:
-    """A kernel that never ends by itself is ended by an interruption of the thread that waits for it."""
+    """An endless kernel is ended by interrupting the thread that waits for it."""
 
     @pytest.mark.parametrize("members", [1, 3])
     def test_an_interruption_cancels_the_kernel(self, machine, members):

@@ -14,7 +14,7 @@ import numpy as np
 FOLDER = Path(__file__).parent / "glm"
 REFERENCES = FOLDER / "references.json"
 
-# Public domain: kept here. The others belong to their authors, who let statsmodels give them away: read from there.
+# Public domain: stored here. The others are copyrighted and distributed with statsmodels, from which they are read.
 OWN = {"anes96": "anes96.csv", "stackloss": "stackloss.csv"}
 OF_STATSMODELS = {
     "scotland": "scotland/scotvote.csv",

@@ -258,7 +258,7 @@ def _more_models(
 
 
 def main() -> int:
-    """Write what is missing; with --check, only say so."""
+    """Write missing files; with --check, only report them."""
     FOLDER.mkdir(exist_ok=True)
     missing = 0
     for name, model, method, X in models():

@@ -58,7 +58,7 @@ def lasso_objective(coef: Any, intercept: Any) -> float:
 
 # ------------------------------------------------------------------------------------------- generalised linear models
 
-# glum's name of each family, by ours.
+# glum's name of each family, by Summula's name
 FAMILIES = {
     "normal": "normal",
     "poisson": "poisson",
@@ -179,7 +179,7 @@ def codes(X: Any, y: Array) -> list[Any]:
 
 
 def losses_of_folds(model: Any, X: Any, y: Array, loss: str) -> Iterator[float]:
-    """Yield what a model loses on rows held out, fold by fold."""
+    """Yield the loss of a model on held-out rows, fold by fold."""
     from sklearn.metrics import log_loss, mean_poisson_deviance, mean_squared_error
     from sklearn.model_selection import KFold, StratifiedKFold
 

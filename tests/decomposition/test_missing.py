@@ -63,7 +63,7 @@ def test_holes_change_the_axes_by_little():
     np.testing.assert_allclose(holes.explained_variance_, exact.explained_variance_, rtol=0.02)
     assert holes.noise_variance_ == pytest.approx(exact.noise_variance_, rel=0.03)
     assert holes.distortion_ == pytest.approx(exact.distortion_, rel=0.03)
-    # Rows with holes are transformed to what is expected of them; others as ever.
+    # Rows with missing values are transformed to their conditional expectation; complete rows as usual.
     there = holes.transform(with_holes(X, 0.1))
     assert np.sqrt(np.mean((there - exact.transform(X)) ** 2)) < 0.25
     np.testing.assert_allclose(holes.transform(X[:3]), (X[:3] - holes.mean_) @ holes.components_.T)
@@ -139,7 +139,8 @@ def test_bad_holes_are_refused_in_words():
 
 
 @pytest.mark.parametrize(
-    ("names", "said"), [(None, "Column 1 has only missing values"), (["a", "b", "c"], "Column 'b' has no")]
+    ("names", "said"),
+    [(None, "Column 1 has only missing values"), (["a", "b", "c"], "Column 'b' has only missing values")],
 )
 def test_a_column_without_values_is_named_once(names, said):
     X = np.random.default_rng(0).standard_normal((20, 3))

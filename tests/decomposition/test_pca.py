@@ -1,4 +1,4 @@
-"""Principal components: the distortion formula, every way to the axes, weights, sums that add up, bad input."""
+"""Principal components: the distortion formula, every solver, weights, additive sums, bad input."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_the_fewest_components_within_a_distortion():
     for k, distortion in enumerate(lost):
         assert PCA(max_distortion=distortion * (1 + 1e-9) + 1e-9).fit(X).n_components_ == k
     assert every.n_components_ == 6
-    with pytest.raises(summula.ParameterError, match="not both"):
+    with pytest.raises(summula.ParameterError, match="pass only one of them"):
         PCA(n_components=2, max_distortion=1.0).fit(X)
 
 
@@ -176,7 +176,7 @@ def test_the_krylov_method_finds_the_leading_axes(weighted, options, stored):
 
 
 def test_what_a_local_certificate_says_is_true_of_it(tmp_path):
-    """It is about the other subspaces, not about Newton steps, and names the assumption that it rests on."""
+    """The message refers to other subspaces, not to Newton steps, and states its assumption."""
     X = np.random.default_rng(0).normal(size=(300, 90)) * np.geomspace(9.0, 1.0, 90)
     found = PCA(n_components=3, svd_solver="randomized", random_state=0).fit(X)
     words = str(found.certificate_)
@@ -300,7 +300,7 @@ def test_a_tampered_certificate_is_found_out():
         {"vectors": PCA().fit(X).components_[[0, 2]]},
     ):
         assert not dataclasses.replace(certificate, **change).verify(X)
-    # An honest distortion does not help a worse subspace: its gap shows.
+    # A correct distortion of a worse subspace has a positive gap.
     worse = dataclasses.replace(certificate, vectors=PCA().fit(X).components_[[0, 2]])
     worse = dataclasses.replace(worse, primal=worse.verify(X).primal)
     assert not worse.verify(X)

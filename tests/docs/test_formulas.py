@@ -1,4 +1,4 @@
-"""Formulas of the documentation: all of them become MathML, and everything else stays as it is."""
+"""Formulas of the documentation: all are converted to MathML, and everything else is unchanged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_every_formula_of_a_page_is_converted(page: Path) -> None:
     formulas = re.findall(r"<math.*?</math>", shown)
     assert len(formulas) == written.count("```math") + len(re.findall(r"\$`", written))
     for formula in formulas:
-        # What is not known to the converter is left as a word with its backslash.
+        # Unknown commands remain as words with a backslash.
         assert "\\" not in "".join(ElementTree.fromstring(formula).itertext())
     others = re.compile(r"^```(?!math)\w+.*?^```$", re.MULTILINE | re.DOTALL)
     assert others.findall(shown) == others.findall(written)

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Gate:
-    """Work that waits until a test lets it go on: files, because workers are other processes.
+    """Work that waits for a signal from a test, by files, because workers are other processes.
 
     `row` is where the part begins that waits; None: every block and part does. `pause` is in seconds, for work that
     goes on by itself.
@@ -127,7 +127,7 @@ class Deadly:
 
 
 class Peculiar(Exception):
-    """An error that cannot be made from a sentence."""
+    """An error that cannot be constructed from a message."""
 
     def __init__(self, code: int, where: str) -> None:
         super().__init__(code, where)

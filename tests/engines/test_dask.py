@@ -1,4 +1,4 @@
-"""Dask: the same bits wherever the parts are computed, whatever happens to the workers; lazy predictions."""
+"""Dask: the same bits on any worker, also if workers fail; lazy predictions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def client(dask_client: Client) -> Iterator[Client]:
-    """The cluster, with both its workers; and nothing of ours on it afterwards."""
+    """The cluster, with both workers; no data may remain on it afterwards."""
     dask_client.wait_for_workers(2, timeout=TIMEOUT)
     yield dask_client
     assert_nothing_left(dask_client)
@@ -75,7 +75,7 @@ def assert_nothing_left(client: Client) -> None:
 
 
 def in_memory_of(client: Client, n: int) -> list[Any]:
-    """The keys of what the cluster holds, as soon as they are n; what is released goes a little later."""
+    """Return the keys on the cluster, once there are n of them; released ones disappear with a delay."""
     for _ in range(6_000):
         held = [key for keys in client.has_what().values() for key in keys]
         if len(held) == n:
@@ -90,7 +90,7 @@ def attributes(model: Any) -> dict[str, Any]:
 
 
 def unknown(collection: Any) -> Any:
-    """The same array, which does not know the lengths of its blocks any more."""
+    """Return the same array with unknown block lengths."""
     known = tuple((float("nan"),) * len(collection.chunks[0]) if k == 0 else c for k, c in enumerate(collection.chunks))
     return da.Array(collection.dask, collection.name, known, meta=collection._meta)
 
@@ -156,7 +156,7 @@ COLLECTIONS: dict[str, Collections] = {
 
 
 def in_memory(X: Any, y: Any, w: Any, given_y: Any, given_w: Any) -> tuple[Any, Any, Any]:
-    """What the collections hold, as arrays."""
+    """Return the collections as arrays."""
     if isinstance(given_y, list):
         y = np.column_stack([w, y])
     elif getattr(given_y, "ndim", 1) == 2:
@@ -253,7 +253,7 @@ def test_labels_are_found_where_the_fit_computes(make: Any, place: str, data: An
     X, y = data[0], (data[1] > data[1].mean()).astype(int)
     given = make(y)
     if place == "cluster":
-        given = dask_client.persist(given)  # nobody else can compute it now
+        given = dask_client.persist(given)  # no other worker can compute it now
     with threads():
         expected = LogisticRegression().fit(X, y)
     model = LogisticRegression().fit(da.from_array(X, chunks=(700, D)), given)
@@ -360,7 +360,7 @@ def test_what_goes_with_a_row_is_computed_on_a_cluster_too(client: Client, data:
         expected = model.predict(pd.DataFrame(X, columns=NAMES)), scaler.transform(X)
     with summula.engine(client, chunk_rows=300):
         assert_same_bits(expected[1], scaler.transform(X))
-        # A product of a row-major and one of a column-major block with a vector may differ in the last place.
+        # Products of row-major and of column-major blocks with a vector may differ in the last place.
         assert_close(expected[0], model.predict(pd.DataFrame(X, columns=NAMES)))
         assert_close(expected[0], np.concatenate(list(model.predict(files))))
 
@@ -407,7 +407,7 @@ def test_few_tasks_are_sent_ahead(
     monkeypatch.setattr(Client, "map", counted)
     taken = 0
     for _ in DaskEngine(client).map_ordered(slow_work.square, range(40), n_jobs=n_jobs):
-        assert sent[0] - taken <= 2 * most  # those under way, and those just handed over
+        assert sent[0] - taken <= 2 * most  # running tasks, and those just submitted
         taken += 1
     assert taken == sent[0] == 40
 
@@ -471,7 +471,7 @@ def test_predictions_are_put_off(data: Any) -> None:
     assert predicted.dtype == np.float64
     assert not computed
     expected = model.predict(X)
-    model.fit(X, -y)  # what was asked before is answered by the model as it was
+    model.fit(X, -y)  # earlier lazy predictions use the model at that time
     assert_close(expected, predicted.compute())
     assert computed
 
@@ -498,7 +498,7 @@ def test_frames_are_predicted_by_the_names_of_their_columns(data: Any) -> None:
     whole = frame_of(*data)
     model = LinearRegression().fit(with_empty_partitions(whole, 0, 100, 100), "y", sample_weight="w")
     expected = model.predict(whole[NAMES])
-    for frame in (whole, whole[NAMES]):  # target and weight are passed over
+    for frame in (whole, whole[NAMES]):  # target and weight are ignored
         predicted = model.predict(with_empty_partitions(frame, 700, 700, 2_000))
         assert isinstance(predicted, da.Array)
         assert_close(expected, predicted.compute())
@@ -850,7 +850,7 @@ def test_a_fit_inside_a_worker_may_use_the_cluster(own_client: Client) -> None:
 def test_a_fit_inside_a_worker_waits_for_the_connection(
     fit: Any, own_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The client of a worker is made by the task that asks first; the second gets it as it is.
+    # The client of a worker is created by the first task that requests it, and reused by the second.
     connect = Client._ensure_connected
 
     async def slowly(self: Client, timeout: Any = None) -> None:
@@ -866,7 +866,7 @@ def test_a_fit_inside_a_worker_waits_for_the_connection(
 def test_a_fit_that_ends_in_mid_transfer_takes_nothing_from_another(
     own_client: Client, data: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Requests of one client that are under way together are one request to distributed.
+    # Concurrent requests of one client are one request to distributed.
     engine, parts = DaskEngine(own_client), parts_of(data[0], 1_000)
     transfer, gather, left, asked = Client._gather_remote, Client.gather, threading.Event(), []
 

@@ -1,4 +1,4 @@
-"""AdaBoost: the algorithm of the definition, scikit-learn's answers, the bound on the training error, bad input."""
+"""AdaBoost: the algorithm by definition, scikit-learn's results, the bound on the training error, bad input."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What people who come from scikit-learn's histogram boosting count on: stopping, scorers, validation rows, forms of
-parameters, limits of trees; and what is refused, in one sentence.
+"""Compatibility with scikit-learn's histogram boosting: stopping, scorers, validation rows, forms of
+parameters, limits of trees; and one-sentence errors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def rows(n=300, d=4, seed=0):
     ("scores", "patience", "tol", "expected"),
     [
         ([], 1, 0.001, False),
-        ([2.0] * 5, 5, 0.001, False),  # too few yet
+        ([2.0] * 5, 5, 0.001, False),  # not enough scores yet
         ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 5, 4.999, False),  # the last is better by 5
         ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 5, 5.0, True),
         ([1.0, 9.0, 1.0, 1.0, 1.0], 3, 0.0, True),  # the best is longer ago
@@ -159,7 +159,7 @@ def test_a_constant_target_grows_no_trees():
         ("pairwise", 1, ({0},)),
         ("pairwise", 3, ({0, 1}, {0, 2}, {1, 2})),
         ("no_interactions", 2, ({0}, {1})),
-        ([(1, 0), [5, 1]], 6, ({0, 1}, {1, 5}, {2, 3, 4})),  # what is in none is one more
+        ([(1, 0), [5, 1]], 6, ({0, 1}, {1, 5}, {2, 3, 4})),  # columns in no group form another one
         ([], 3, ({0, 1, 2},)),
         ([{0, 1}, {1, 2}, {0, 2}], 3, ({0, 1}, {1, 2}, {0, 2})),
     ],
@@ -189,7 +189,7 @@ def test_monotone_columns_in_any_form_are_the_same(given):
     np.testing.assert_array_equal(model.predict(frame), expected.predict(frame))
 
 
-# ---------------------------------------------------------------------------------------------------------- refusals
+# ------------------------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_what_a_parameter_cannot_be_is_said(options, words):
     X, y = rows()
     with pytest.raises(ValueError, match=re.escape(words)) as caught:
         HistGradientBoostingRegressor(max_iter=2, **options).fit(np.round(X), y)
-    if not {"scoring", "max_features"} & set(options):  # the words of scikit-learn
+    if not {"scoring", "max_features"} & set(options):  # scikit-learn's message
         one_sentence(caught.value)
 
 

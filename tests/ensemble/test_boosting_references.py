@@ -1,4 +1,4 @@
-"""Boosted trees against what can be worked out by hand, repetition of rows, and rivals on real tables and wild targets."""
+"""Boosted trees against hand computations, repeated rows, and other libraries on real tables and extreme targets."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_whole_weights_are_repetitions(classes, columns):
     weight = rng.integers(0, 4, 500)
     kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
     y = np.digitize(f, np.quantile(f, np.arange(1, classes) / classes)) if classes else f
-    # Large leaves: what their rows are counted for (at least one, ten of a category) does not decide.
+    # Large leaves: the limits on row counts (at least one, ten per category) are not active.
     options = {"max_iter": 5, "max_leaf_nodes": 5, "min_samples_leaf": 1, "random_state": 0}
     options["categorical_features"] = [0] if columns == "categories" else None
     weighted = kind(**options).fit(X, y, sample_weight=weight)

@@ -1,4 +1,4 @@
-"""Shapley values against all subsets of columns, and what they add up to; partial dependence; importances by name."""
+"""Shapley values against all subsets of columns, and their sum; partial dependence; importances by name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rows(n=300):
 
 
 def expected(x, known, nodes, node):
-    """The mean of a tree where only some columns of a row are known."""
+    """The mean of a tree if only some columns of a row are known."""
     j = nodes.column[node]
     if j < 0:
         return nodes.value[node]
@@ -80,7 +80,7 @@ def test_values_of_classes_categories_and_missing_values_are_those_of_all_subset
     options = {"max_iter": 2, "max_leaf_nodes": 6, "min_samples_leaf": 5, "categorical_features": [3]}
     model = HistGradientBoostingClassifier(**options).fit(X, np.digitize(y, [-1.0, 1.0]))
     given = X[:6].copy()
-    given[1, 3], given[2, 0], given[3] = 77.0, np.nan, np.nan  # a level that was never seen, and a row of nothing
+    given[1, 3], given[2, 0], given[3] = 77.0, np.nan, np.nan  # an unknown level, and a row of missing values
     assert (model._nodes.category >= 0).any()
     found, binned = model.explain(given), model._bins.with_bins(given)
     for k in range(3):

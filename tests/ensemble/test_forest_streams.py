@@ -1,4 +1,4 @@
-"""Forests from rows that are not kept in memory: the same bits as from an array."""
+"""Forests from rows that are not in memory: the same bits as from an array."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_same_bits_as_from_memory(
     rows.to_parquet(path)
     with engine(ThreadEngine(chunk_rows=64)):
         expected = _fit(model, rows, target, weight)
-        limits = chain([1], repeat(memory))  # the rows do not fit; nodes may take this much
+        limits = chain([1], repeat(memory))  # the rows do not fit; memory for nodes
         monkeypatch.setattr(streaming, "memory_limit", lambda: next(limits))
         found = _fit(model, scan(path), target, weight)
     assert next(limits) == memory

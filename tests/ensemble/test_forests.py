@@ -39,7 +39,7 @@ def _target(cls: Any, z: Any, y: Any) -> Any:
 
 
 def _shape(tree: Any) -> list[Any]:
-    """The questions and row counts of a tree, from the root, left before right."""
+    """Return the splits and row counts of a tree, from the root, left before right."""
     nodes, found, below = tree._nodes, [], [0]
     while below:
         node = below.pop()
@@ -189,7 +189,7 @@ def _out_of_bag(model: Any, X: Any, n: int) -> Any:
 
 
 def test_out_of_bag_importances_do_not_favour_columns_of_many_values() -> None:
-    """Of a target of two values that depends on one of them, the decrease of impurity says otherwise (Strobl 2007)."""
+    """For a binary target that depends on one binary column, the decrease of impurity is biased (Strobl 2007)."""
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.integers(0, 2, 600), rng.normal(size=600)])
     y = np.where(rng.random(600) < 0.25, 1 - X[:, 0], X[:, 0])
@@ -213,7 +213,7 @@ def test_intervals_cover_the_forest_of_many_trees(cls: Any) -> None:
     for seed in range(20):
         low, high = cls(25, max_depth=3, random_state=seed).fit(X, t).infinite_forest_interval(new, confidence=0.9)
         covered.append((low <= goal) & (goal <= high))
-    # Of 20 forests, with rows that fare alike: at least the share asked for, less three standard errors of 20 draws.
+    # Of 20 forests, with dependent rows: at least the nominal coverage, minus three standard errors of 20 draws.
     assert np.mean(covered) > (0.9 if cls is RandomForestClassifier else 0.9 - 3 * np.sqrt(0.09 / 20) / 2)
 
 

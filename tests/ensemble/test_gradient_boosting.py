@@ -1,4 +1,4 @@
-"""Gradient boosting: gradients and line searches by their definition, scikit-learn's answers, other base learners."""
+"""Gradient boosting: gradients and line searches by definition, scikit-learn's results, other base learners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boosted trees: first splits by hand, scikit-learn's answers, weights, constraints, missing values, odd data."""
+"""Boosted trees: first splits by hand, scikit-learn's results, weights, constraints, missing values, unusual data."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_other_losses_end_as_low_as_scikit_learns(loss, weighted):
     ours = HistGradientBoostingRegressor(**options).fit(X, y, weight)
     theirs = rival.HistGradientBoostingRegressor(**options).fit(X, y, weight)
     assert ours.n_iter_ == theirs.n_iter_
-    # (Gradients of -1 and 1 have many equal gains, of which each takes another.)
+    # (Gradients of -1 and 1 have many equal gains, and implementations break ties differently.)
     assert ours.train_score_[-1] > theirs.train_score_[-1] - 0.02
     assert ours.train_score_[0] == pytest.approx(theirs.train_score_[0], rel=1e-9)
 

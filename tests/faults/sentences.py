@@ -1,4 +1,4 @@
-"""What an error message has to be: one clear sentence that names the thing."""
+"""Checks of error messages: one clear sentence that names the cause."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import summula
 
 
 def one_sentence(error: BaseException | str, *names: str) -> str:
-    """The message, after checking that it is one sentence on one line and says all these words."""
+    """Return the message, after checking that it is one sentence on one line and contains all these words."""
     text = str(error)
     assert text.endswith((".", "?")), text
     assert "\n" not in text, text
@@ -23,7 +23,7 @@ def one_sentence(error: BaseException | str, *names: str) -> str:
 
 
 def refused(*names: str, by: Any, X: Any, y: Any = None, **options: Any) -> str:
-    """Fit and expect one sentence that says all these words."""
+    """Fit and expect a one-sentence error that contains all these words."""
     with pytest.raises(summula.DataError) as caught:
         by.fit(X, y, **options)
     return one_sentence(caught.value, *names)

@@ -1,4 +1,4 @@
-"""Missing, infinite and text values are named with their column and first row, whatever the container."""
+"""Missing, infinite and text values are reported with their column and first row, for every container."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ def test_values_whose_squares_overflow_are_named() -> None:
 
 @pytest.mark.parametrize("size", [1e-150, 1e150])
 def test_least_squares_needs_no_squares(size: float) -> None:
-    """Sums of products overflow or vanish there; orthogonal steps do not square."""
+    """Sums of products overflow or underflow there; orthogonal transformations do not square."""
     rng = np.random.default_rng(0)
     for n, d in ((50, 3), (20_000, 10)):
         X = rng.normal(size=(n, d))
@@ -320,13 +320,13 @@ def test_no_columns(case: Case) -> None:
         one_sentence(caught.value, type(case.estimator).__name__)
 
 
-# Others leave rows out, or want rows of several classes.
+# Others exclude rows, or need rows of several classes.
 @over(cases=[case for case in CASES if (case.repeats or case.trees) and not case.fixed_classes])
 def test_one_row_is_fitted_in_silence(case: Case, capfd: pytest.CaptureFixture[str]) -> None:
     """Without a spread there are no slopes: the intercept is the target, a column's own value its mean."""
     X, y, _ = case.data()
     one, target = X[:1], None if y is None else y[:1]
-    if case.classifier and not case.one_class:  # one class is nothing to tell apart
+    if case.classifier and not case.one_class:  # a single class
         refused("at least 2 classes", by=clone(case.estimator), X=one, y=target)
         return
     if case.needs_spread:
@@ -338,7 +338,7 @@ def test_one_row_is_fitted_in_silence(case: Case, capfd: pytest.CaptureFixture[s
     if case.regressor and case.free_intercept and getattr(case.estimator, "fit_intercept", True):
         np.testing.assert_allclose(out, target)
         assert not any(np.any(getattr(model, name)) for name in case.numbers)
-    assert capfd.readouterr() == ("", "")  # LAPACK prints when it is given nothing to do
+    assert capfd.readouterr() == ("", "")  # LAPACK prints for empty input
 
 
 @over_frames()

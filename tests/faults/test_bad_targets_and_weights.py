@@ -1,4 +1,4 @@
-"""A target or weight that cannot be used is refused in one sentence that says which, where and what to do."""
+"""Invalid targets and weights are rejected with one sentence that states which, where and what to do."""
 
 from __future__ import annotations
 

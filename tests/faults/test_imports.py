@@ -23,7 +23,7 @@ def test_the_package_imports_only_the_standard_library() -> None:
 
 
 def test_estimators_load_nothing_heavy_by_our_doing() -> None:
-    """What scikit-learn brings in by itself is not ours; nothing may come after it."""
+    """Modules imported by scikit-learn itself are ignored; no others may be added."""
     said = run(f"""
     import json, sys
     heavy = set("{HEAVY}".split())

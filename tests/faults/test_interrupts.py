@@ -1,4 +1,4 @@
-"""Ctrl-C in a long fit ends it promptly, leaves a whole model or none, and the process goes on."""
+"""Ctrl-C in a long fit ends it promptly, leaves a complete model or none, and the process continues."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ y = rng.normal(size=n)
 
 
 def interrupt(data: str, model: str, at: int, engine: str = "threads") -> Any:
-    """Press Ctrl-C while a part is computed; return what the script says of the rest of the fit."""
+    """Send Ctrl-C while a part is computed; return the script's report on the rest of the fit."""
     return run(PRESS_CTRL_C + SCRIPT.format(data=data, model=model, at=at, engine=engine))
 
 

@@ -1,4 +1,4 @@
-"""Columns, targets and weights of any size: the same model in other units, or one sentence; never garbage or a warning."""
+"""Columns, targets and weights of any size: the same model in other units, or one error; never wrong results or warnings."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_targets_whose_squares_are_lost_are_refused(model: Any, size: float) -> 
 def test_targets_whose_gradients_are_lost_are_refused(size: float, says: str) -> None:
     with pytest.raises(DataError, match=rf"The target y has .*{says}.* rescale it first\."):
         HistGradientBoostingRegressor(max_iter=2).fit(X, Y * size)
-    # Its gradients are signs, whatever the unit.
+    # Its gradients are signs, in any unit.
     assert HistGradientBoostingRegressor(loss="absolute_error", max_iter=2).fit(X, Y * 1e-150).score(X, Y * 1e-150) > 0
 
 

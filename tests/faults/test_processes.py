@@ -65,7 +65,7 @@ def test_a_forked_child_fits_again_with_the_same_bits() -> None:
 
 @needs_fork
 def test_a_fork_in_the_middle_of_a_fit_gives_a_child_that_works() -> None:
-    """Another thread forks while the pool works and BLAS is held to one thread: the child starts afresh."""
+    """Another thread forks while the pool works and BLAS is limited to one thread: the child starts with fresh state."""
     said = run(
         DATA
         + """
@@ -168,7 +168,7 @@ def test_omp_num_threads_caps_the_pool() -> None:
 
 @pytest.mark.usefixtures("four_cpus")
 def test_a_fit_inside_the_pool_runs_inline_and_does_not_wait_for_itself() -> None:
-    """More nested fits than the pool has threads: were they to wait for a thread, all would wait for ever."""
+    """More nested fits than the pool has threads: waiting for a thread would be a deadlock."""
     X, y = training_data()
     expected = Ridge().fit(X, y).coef_.tobytes()
     tasks = 3 * threads.thread_count()

@@ -1,4 +1,4 @@
-"""Files that are corrupt, change, vanish or are not readable; full disks; Ctrl-C: one sentence, nothing half done."""
+"""Files that are corrupt, change, vanish or are not readable; full disks; Ctrl-C: one-sentence errors, no partial output."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_parquet_file_without_rows_is_no_fault_among_others(tmp_path: Path) ->
 
 
 def after_one_pass(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> list[int]:
-    """Do something when all rows have been read; the list says where reading was begun."""
+    """Call a function when all rows have been read; the list contains the starts of reads."""
     begun: list[int] = []
     read = Table.read
 
@@ -222,7 +222,7 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytes
 
 @posix
 def test_rights_are_those_of_the_system() -> None:
-    """In a process that is not root's."""
+    """In a process of a user other than root."""
     said = run("""
     import json, os, tempfile
     import numpy as np, pyarrow.csv, pyarrow.feather, pyarrow.parquet
@@ -288,7 +288,7 @@ def test_a_line_with_too_many_fields_is_named_by_its_number(row: int, tmp_path: 
         ("only one", 0),
         ("only one", 65_535),
         ("only one", 150_000),
-    ],  # blank ones near the top are skipped
+    ],  # blank lines near the top are skipped
 )
 def test_a_line_with_too_few_fields_is_named_by_its_number(line: str, row: int, tmp_path: Path) -> None:
     path = csv_file(tmp_path / "rows.csv", 200_000, **{f"row{row}": line})

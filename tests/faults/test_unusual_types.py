@@ -1,4 +1,4 @@
-"""Dates, durations, complex numbers and other types: numbers are read as numbers, and the rest gets a cure that works."""
+"""Dates, durations, complex numbers and other types: numbers are read as numbers, and errors for the rest name a working cure."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_objects_are_named_with_their_place() -> None:
 
 
 def cured(error: str, **names: Any) -> Any:
-    """The values that the conversion in an error message gives."""
+    """Return the values from the conversion suggested in an error message."""
     code = re.search(r" with (.*)\.$", error)
     assert code is not None, error
     return eval(code.group(1), {"np": np, "datetime": datetime, **names})

@@ -1,4 +1,4 @@
-"""ParabolicLift and QuadricLift: columns against their formulas, and the spheres and quadrics that hyperplanes mean."""
+"""ParabolicLift and QuadricLift: columns against their formulas, and the spheres and quadrics of hyperplanes."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_the_data_are_left_alone():
     np.testing.assert_array_equal(X, before)
 
 
-# ------------------------------------------------------------------------------------------------------------- refusals
+# --------------------------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])

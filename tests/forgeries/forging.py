@@ -1,4 +1,4 @@
-"""Forged model files: one or more changes to a saved model, signed again as anybody who knows the format could.
+"""Forged model files: one or more changes to a saved model, with a recomputed digest.
 
 A change is made at a site, an array or a node of the JSON text, by a mutation. All pairs of site and mutation are
 tried in an order drawn once; when they are used up, several of them are combined.
@@ -254,7 +254,7 @@ class Forger:
         self.nodes: list[Any] = [nodes[k] for k in rng.permutation(len(nodes))]
 
     def __len__(self) -> int:
-        """How many pairs of site and mutation there are."""
+        """Return the number of pairs of site and mutation."""
         return len(self.arrays) + len(self.nodes)
 
     def changes(self, number: int) -> list[Any]:

@@ -118,7 +118,7 @@ def _discrete(model: Any) -> Saved:
 
 
 def _boosted(model: Any, classes: int = 0) -> Saved:
-    """A target that depends on the town, so that some node splits categories."""
+    """A target that depends on the town, so that some node has a categorical split."""
     X = _frame()[["size", "town", "age"]].astype({"town": "category"})
     y = _data().y + 4.0 * (X["town"] == "Köln").to_numpy()
     y = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes)) if classes else y
@@ -143,7 +143,7 @@ def _pair() -> PairedEncoder:
 
 
 def _averaged_table() -> AveragedClassifier:
-    """An average of a model of codes and one of indicators, for the columns of `_frame`."""
+    """An average of a model on codes and one on indicators, for the columns of `_frame`."""
     first, second = _pair().fit(_frame()).widths
     boosted = ensemble.HistGradientBoostingClassifier(**_BOOST)
     return AveragedClassifier(

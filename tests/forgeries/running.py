@@ -1,4 +1,4 @@
-"""Run forgeries in processes of their own: a crash or an endless loop is noted, and the next forgery is tried."""
+"""Run forgeries in separate processes: a crash or an endless loop is recorded, and the next forgery is tried."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import summula
 
 ROOT = Path(__file__).parents[2]
 _MOST_CRASHES = 5
-_STUCK = 3_600  # seconds after which a process that does not even use the processor is given up
+_STUCK = 3_600  # seconds after which an idle process is terminated
 
 
 def run_forgeries(folder: Path, count: int, kinds: list[str], **settings: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Every constraint that a class declares of its arrays is enforced: a file that breaks just that one is refused."""
+"""Every declared constraint on arrays is enforced: a file that violates just that one is rejected."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _fits(field: schema.Array, value: Any) -> bool:
 
 
 def violations(field: schema.Array, value: Any) -> Iterator[tuple[str, Any]]:
-    """Arrays that break one constraint each."""
+    """Arrays that violate one constraint each."""
     yield "dtype", value.astype("int8" if value.dtype.kind == "f" else "float16")
     if field.shape != ("...",):
         yield "shape", value[None, None]  # (one dimension more may be an alternative)
@@ -150,7 +150,7 @@ def test_a_mixture_without_its_number_of_columns_is_refused(tmp_path: Path) -> N
 
 
 def test_a_sketch_of_another_number_of_terms_is_refused(tmp_path: Path) -> None:
-    """With `coef0` there is one term more than columns."""
+    """With `coef0` there is one more term than columns."""
     forger = forger_by_hand(KINDS["PolynomialCountSketch"][0]().model, tmp_path)
     forger.header["params"]["coef0"] = 7
     forger.write(0, tmp_path / "m")

@@ -1,4 +1,4 @@
-"""Forged files of every kind of model are refused, or load into models that work: no crash, no hang, bounded memory.
+"""Forged files of every kind of model are rejected, or load into working models: no crash, no hang, bounded memory.
 
 Files are changed in one place or several and signed again (`forging.py`), then loaded and used in processes of their
 own (`worker.py`). A few per kind are tried here; `SUMMULA_FORGERIES=2000 make test ARGS=tests/forgeries` tries more.
@@ -147,7 +147,7 @@ TREES = {
 
 @pytest.mark.parametrize("name", TREES)
 def test_forged_trees_are_refused(name: str, tmp_path: Path) -> None:
-    """Each of these crashed the process, made it loop for ever, or let compiled code read other memory."""
+    """Each of these crashed the process, caused an endless loop, or let compiled code read other memory."""
     changes, says = TREES[name]
     _forge(tmp_path, changes())
     with pytest.raises(ModelFileError, match=f"does not contain a valid model .*{says}") as caught:

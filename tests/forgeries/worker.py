@@ -47,7 +47,7 @@ def _refused_to_all(path: Path, saved: Saved) -> set[str]:
 
 
 def _fail(how: str) -> None:
-    """Fail on purpose, to see that it is noticed."""
+    """Fail on purpose, to test the detection."""
     if how == "signal":
         os.kill(os.getpid(), signal.SIGSEGV)
     while how == "loop":

@@ -1,4 +1,4 @@
-"""The ways to solve a least-squares problem, forced upon data too small to take them by themselves."""
+"""Fixtures that force each least-squares solver on small data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from summula.linear_model.least_squares import solver as least_squares
 
 
 def _usual_and(forced: str, usual: str, by: str) -> Any:
-    """Make a fixture of both in turn: what small data do by themselves, and what the fixture named `by` forces."""
+    """Return a fixture for both cases: the default solver for small data, and the one forced by the fixture `by`."""
 
     @pytest.fixture(params=[usual, forced])
     def fixture(request: pytest.FixtureRequest) -> str:
@@ -24,19 +24,19 @@ def _usual_and(forced: str, usual: str, by: str) -> Any:
 
 @pytest.fixture
 def by_gram(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small data take the ways of large ones: Gram matrix, refinement, and orthogonal factors only when they must."""
+    """Use the solvers of large data on small data: Gram matrix, refinement, and orthogonal factors only if needed."""
     monkeypatch.setattr(least_squares, "TINY_FACTOR", 0)
     monkeypatch.setattr(least_squares, "_CHEAP_FACTOR", 0)
 
 
 @pytest.fixture
 def by_conjugate_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sparse data of more than ten columns count as wide."""
+    """Treat sparse data with more than ten columns as wide."""
     for module in (least_squares, certificate):
         monkeypatch.setattr(module, "SPARSE_GRAM_COLUMNS", 10)
 
 
-# The way small data take, and the one large data take.
+# The solver for small data, and the one for large data.
 way = _usual_and("large", usual="small", by="by_gram")
 # Sparse data that have a Gram matrix, and those that are too wide for one.
 width = _usual_and("wide", usual="narrow", by="by_conjugate_gradients")

@@ -1,4 +1,4 @@
-"""Tables that several tests of linear models use."""
+"""Tables shared by tests of linear models."""
 
 import numpy as np
 from scipy import sparse

@@ -1,4 +1,4 @@
-"""Bayesian logistic regression: the mode, the posterior against grids, the evidence, predictions that know their doubt."""
+"""Bayesian logistic regression: the mode, the posterior against grids, the evidence, calibrated predictions."""
 
 from __future__ import annotations
 

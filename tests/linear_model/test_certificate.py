@@ -1,4 +1,4 @@
-"""The certificate: its gap is the distance to the least objective, and nothing false is confirmed."""
+"""The certificate: its gap is the distance to the minimum, and false claims are not confirmed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def objective(X, y, v, b, alpha=0.0, w=None):
 
 
 def moved(model, step, intercept=0.0):
-    """The certificate of another point, claiming nothing about it yet."""
+    """Return the certificate of another point, without claims about it."""
     c = model.certificate_
     return replace(c, coef=c.coef + np.asarray(step)[:, None], intercept=c.intercept + intercept)
 
@@ -60,7 +60,7 @@ def test_the_gap_is_the_objective_less_its_minimum_at_any_point(seed, n, d, alph
     check = there.verify(X, y, w)
     value = objective(X, y, there.coef[:, 0], there.intercept[0], alpha, w)
     assert check.primal == pytest.approx(value, rel=1e-12)
-    # The gap is summed by itself, not as a difference: it keeps its digits where the difference has none left.
+    # The gap is summed directly, not as a difference, so it is accurate even if the difference has no digits left.
     assert check.gap == pytest.approx(value - least, rel=1e-7, abs=1e-10 * (value + y @ y))
     assert check.dual == pytest.approx(least, abs=1e-8 * (value + y @ y))
 
@@ -98,7 +98,7 @@ COLLINEAR = {
 @pytest.mark.filterwarnings("ignore::summula.CollinearityWarning")
 @pytest.mark.parametrize("name", COLLINEAR)
 def test_with_signs_and_collinear_columns_no_false_bound_is_given(name):
-    """H has no inverse, and the part of the slope the multipliers leave need not be among its products."""
+    """H is singular, and the slope plus multipliers need not be in its range."""
     columns, gaps = COLLINEAR[name], []
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -114,7 +114,7 @@ def test_with_signs_and_collinear_columns_no_false_bound_is_given(name):
             there = replace(model.certificate_, coef=v[:, None], intercept=np.array([b]))
             gaps.append(there.verify(X, y).gap)
             assert gaps[-1] >= (objective(X, y, v, b) - least) * (1 - 1e-9) - 1e-12
-    # A column and its opposite: both may grow for ever, so that no slope of theirs has a multiplier.
+    # A column and its negative: both coefficients are unbounded, so their slopes have no multipliers.
     assert (np.isfinite(gaps).sum() > 10) == (not name.startswith("opposite"))
 
 
@@ -185,7 +185,7 @@ class TestVerify:
         step = np.full(len(model.certificate_.coef), 0.01)
         there = moved(model, step)
         assert not there.verify(X, y, w)
-        # Not even when it tells the truth about its objective, as long as it understates the gap.
+        # Not even if the stated objective is correct, as long as the gap is understated.
         honest = replace(there, primal=there.verify(X, y, w).primal)
         assert not honest.verify(X, y, w)
         assert replace(honest, gap=honest.verify(X, y, w).gap).verify(X, y, w)
@@ -202,7 +202,7 @@ def test_a_point_against_the_signs_is_not_confirmed():
     X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
     free, bound = LinearRegression().fit(X, y), LinearRegression(positive=True).fit(X, y)
     assert (free.coef_ < 0).any()
-    # The unconstrained answer has the smaller objective, and is no answer to the constrained problem.
+    # The unconstrained solution has a smaller objective, but is infeasible.
     assert not replace(free.certificate_, positive=True).verify(X, y)
     assert free.certificate_.primal < bound.certificate_.primal
 

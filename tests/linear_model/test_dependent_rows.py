@@ -1,4 +1,4 @@
-"""Errors of least squares where rows depend on each other, and prediction intervals: statsmodels, definitions, coverage."""
+"""Standard errors of least squares for dependent rows, and prediction intervals: statsmodels, definitions, coverage."""
 
 from __future__ import annotations
 

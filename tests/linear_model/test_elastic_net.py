@@ -1,4 +1,4 @@
-"""Lasso, elastic net, their paths and their choice of alpha: scikit-learn, files, weights, certificates, faults."""
+"""Lasso, elastic net, their paths and selection of alpha: scikit-learn, files, weights, certificates, errors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Certificates of models whose columns lie far from 0: true of the returned coefficients, in exact arithmetic.
 
 The objective at `coef_` and `intercept_`, and its minimum, are computed with 60 digits. A certificate must state the
-first, its gap must reach down to the second, and `verify` must confirm it on the training data.
+first, its gap must cover the second, and `verify` must confirm it on the training data.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PLACES = [(storage, offset) for storage in STORAGES for offset in (OFFSETS if st
 
 
 class Case(NamedTuple):
-    """A model, what its targets are, its loss, and the weights of loss, L1 and half the squared L2 penalty."""
+    """A model, the kind of its targets, its loss, and the weights of loss, L1 and half the squared L2 penalty."""
 
     model: Any
     target: str
@@ -116,7 +116,7 @@ CASES = {
     ),
 }
 
-# Descent is not to converge here; its steps are so short that it does not diverge either.
+# Descent should not converge here; its steps are so short that it does not diverge either.
 STOCHASTIC = {
     "log loss": (linear_model.SGDClassifier(loss="log_loss"), "two classes", exact.logistic),
     "squared": (linear_model.SGDRegressor(), "numbers", exact.squared),
@@ -164,12 +164,12 @@ def test_certificates_are_true_of_the_returned_model(name: str, storage: str, of
     positive = getattr(model, "positive", False)
     least = exact.minimum(case.loss, X, y, weight, coef, l1, l2, positive=positive)
     primal, gap = Decimal(certificate.primal), Decimal(certificate.gap)
-    # Single precision knows the objective to seven digits, and says so in the gap.
+    # In single precision the objective has seven digits, which the gap includes.
     known = Decimal("1e-5" if storage == "float32" else "1e-11")
     assert abs(primal - here) <= known * here
     assert here - least <= gap < Decimal("inf")
     assert primal - gap <= least
-    # The bound is worth something: about what rounding cost.
+    # The bound is not vacuous: about the cost of rounding.
     assert gap <= 2 * (here - least) + (Decimal("1e-4") if storage == "float32" else Decimal("1e-7")) * here
 
 

@@ -1,4 +1,4 @@
-"""Generalised linear models reach the optimum, keep to their bounds and supports, and say truly how good they are."""
+"""Generalised linear models: optimality, bounds and supports, and true certificates."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def objective(X: Any, y: Array, model: Any, power: float, alpha: float, weight: 
 
 
 def reference(X: Array, y: Array, power: float, alpha: float, *, bounds: Any = None) -> float:
-    """The least objective under a log link, by SciPy on standardised columns."""
+    """Return the minimum of the objective with a log link, by SciPy on standardised columns."""
     size = np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
     A = np.hstack([np.ones((len(X), 1)), X / size])
     shrink = alpha * np.append(0.0, 1 / size**2)
@@ -84,7 +84,7 @@ def test_badly_scaled_columns_reach_the_optimum(family: str, alpha: float) -> No
 
 @families
 def test_sorted_targets_change_nothing(family: str) -> None:
-    """The start uses leading rows: here they hold the smallest targets, for counts only zeros."""
+    """The start uses leading rows, which contain the smallest targets here, for counts only zeros."""
     X, y = drawn(20_000, 3, family)
     order = np.argsort(y, kind="stable")
     model = GeneralizedLinearRegressor(family, "log").fit(X[order], y[order])
@@ -180,7 +180,7 @@ def test_rows_of_weight_zero_are_absent_whatever_they_hold(family: str) -> None:
 @pytest.mark.parametrize("alpha", [0.0, 0.05])
 @pytest.mark.parametrize("limits", [(0.0, None), (None, 0.0), (-0.1, 0.1), ([0.0, -np.inf, -1.0, 0.2], np.inf)])
 def test_bounds_are_kept_and_optimal(family: str, alpha: float, limits: Any) -> None:
-    """Karush, Kuhn and Tucker: no slope where a coefficient is free, at a bound only one against it."""
+    """KKT conditions: zero slope for free coefficients, at a bound only a slope against it."""
     lower, upper = limits
     X, y = drawn(300, 4, family, seed=3)
     model = GeneralizedLinearRegressor(family, "log", alpha=alpha, lower=lower, upper=upper, tol=1e-8).fit(X, y)
@@ -301,7 +301,7 @@ def test_wide_sparse_and_dense_rows_agree() -> None:
 @pytest.mark.parametrize("family", ["poisson", "gamma", "negative_binomial"])
 @pytest.mark.parametrize("seed", range(8))
 def test_the_gap_is_a_true_bound(family: str, seed: int) -> None:
-    """A loose solve states a gap; a tight one finds how much there was to gain."""
+    """A loose tolerance gives a gap; a tight one shows that the gap is an upper bound."""
     rng = np.random.default_rng([seed, 3])
     n, d = int(rng.integers(30, 400)), int(rng.integers(1, 8))
     X, y = drawn(n, d, "poisson" if family == "negative_binomial" else family, seed)
@@ -327,7 +327,7 @@ def test_the_gap_is_a_true_bound(family: str, seed: int) -> None:
     {"family": "binomial", "link": "probit"}, {"family": "gamma", "link": "inverse"},
 ])  # fmt: skip
 def test_what_is_no_proof_is_called_local(parameters: dict[str, str]) -> None:
-    """Losses that are not self-concordant have no bound: an estimate, which the data still confirm."""
+    """Losses that are not self-concordant have an estimate instead of a bound, which the data still confirm."""
     X, y = drawn(300, 2, "shares" if parameters["family"] == "binomial" else "gamma")
     X = 0.1 * X
     certificate = GeneralizedLinearRegressor(**parameters).fit(X, y).certificate_
@@ -359,7 +359,7 @@ def counting(points: list[Any]) -> Any:
 def test_verify_does_not_call_a_solver(
     parameters: dict[str, Any], offset: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor at columns so far from 0 that the intercept loses digits: there the point before rounding is judged."""
+    """Nor for columns so far from 0 that the intercept loses digits: there the point before rounding is evaluated."""
     from summula.linear_model.glm import lbfgs, solver
     from summula.linear_model.l1 import likelihood, quadratic_model
 
@@ -379,7 +379,7 @@ def test_verify_does_not_call_a_solver(
     assert checked
     assert checked.gap <= 2 * certificate.gap + 1e-11 * abs(certificate.primal) < np.inf
     assert not certificate.verify(X, y[::-1])
-    # A solver would go to further points than the returned one and the one before rounding.
+    # A solver would evaluate other points than the returned one and the one before rounding.
     assert len({x.tobytes() for x in evaluations}) <= 2
 
 

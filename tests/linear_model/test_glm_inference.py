@@ -93,7 +93,7 @@ def test_the_odds_ratio_of_a_table():
 
 
 def test_the_rate_ratio_of_two_counts():
-    """Var log(y1 / y0) = 1/y1 + 1/y0, whatever the exposures."""
+    """Var log(y1 / y0) = 1/y1 + 1/y0, for any exposures."""
     s = PoissonRegressor(alpha=0, **TIGHT).fit([[0.0], [1.0]], [40, 90], exposure=[100.0, 150.0]).summary()
     assert s.estimate[1] == pytest.approx(np.log(90 / 150 / (40 / 100)), rel=1e-8)
     assert s.std_error[1] == pytest.approx(np.sqrt(1 / 40 + 1 / 90), rel=1e-8)
@@ -400,7 +400,7 @@ def test_a_fit_too_large_for_its_information_gets_it_from_the_rows(monkeypatch):
         pickle.loads(pickle.dumps(fit)).summary()
 
 
-# ------------------------------------------------------------------------------------------------------------- refusals
+# --------------------------------------------------------------------------------------------------------------- errors
 
 
 def test_what_has_no_standard_errors():
@@ -435,7 +435,7 @@ def test_unknown_words_are_refused():
 
 
 def test_intervals_cover():
-    """Of 150 simulated 95 % intervals about 142 hold the truth: within four binomial deviations."""
+    """Of 150 simulated 95 % intervals about 142 contain the truth, within four binomial deviations."""
     rng, X = columns(400, 2, seed=5)
     truth = np.array([0.2, 0.7, -0.05])
     held = np.zeros((3, 3))
@@ -575,7 +575,7 @@ def test_ordinary_fits_skip_the_separation_check(monkeypatch):
 
 @pytest.mark.parametrize("make", [model, lambda **options: logistic(**options)], ids=["regressor", "classifier"])
 def test_a_fit_cut_short_has_no_summary(make, monkeypatch):
-    """Ctrl-C keeps the best model so far, which is no estimate."""
+    """Ctrl-C keeps the best model so far, which is not an estimate."""
     import summula.linear_model.glm.model as glm_model
 
     def cut(*given):

@@ -1,4 +1,4 @@
-"""Products of sparse rows with several outputs, four of which are computed at once: each as if it were alone."""
+"""Products of sparse rows with several outputs, computed four at a time, with the same results as one by one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_hessian_of_softmax_is_that_of_its_definition(outputs, rarest):
     expected = np.einsum("ikm,ia,ib->kamb", C, Z, Z)
     found = _softmax_hessian(Z, _Softmax(w, p))
     assert np.array_equal(found, found.T)
-    # Every block to its own size: that of a rare class is not lost beside the others.
+    # Every block relative to its own size, so that the block of a rare class is compared accurately.
     for k in range(outputs):
         block = found.reshape(expected.shape)[k, :, k]
         np.testing.assert_allclose(block, expected[k, :, k], rtol=0, atol=1e-12 * np.abs(expected[k, :, k]).max())

@@ -24,7 +24,7 @@ OBSERVED, EXPECTED = "HC0", "HC0_expected"
 
 
 def case(name):
-    """The model to fit and what statsmodels found."""
+    """The model to fit and the results of statsmodels."""
     want = WANTED[name]
     if want["table"] not in OWN and path(want["table"]) is None:
         pytest.skip("statsmodels, which has the table, is not installed")
@@ -39,7 +39,7 @@ def fitted(model, **options):
 
 
 def check_table(summary, want, errors, rtol=1e-7):
-    """Estimates to a millionth of their error; errors, z and p."""
+    """Compare estimates to a millionth of their standard errors; errors, z and p."""
     error = np.array(want[errors]["std_error"])
     assert np.abs((summary.estimate - want["estimate"]) / want["classical"]["std_error"]).max() < 1e-6
     np.testing.assert_allclose(summary.std_error, error, rtol=rtol)
@@ -98,7 +98,7 @@ def test_errors_of_grouped_rows(name):
 
 
 def test_the_two_forms_of_the_same_counts_agree():
-    """Shares with numbers of pupils as weights, and a row for either kind of pupil."""
+    """Proportions with numbers of pupils as weights, and one row per kind of pupil."""
     shares, want = case("star98-shares")
     pupils, _ = case("star98-pupils")
     one, two = fitted(shares), fitted(pupils)

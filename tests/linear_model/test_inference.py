@@ -1,4 +1,4 @@
-"""Standard errors, tests and intervals: textbook values, invariances, statsmodels, and how often intervals cover."""
+"""Standard errors, tests and intervals: textbook values, invariances, statsmodels, and coverage."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def sm():
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what it does on import is its own affair
+        warnings.simplefilter("ignore")  # warnings on its import are ignored
         return pytest.importorskip("statsmodels.api")
 
 
@@ -336,7 +336,7 @@ def test_a_row_that_fits_itself_does_not_break_hc3():
         assert np.isfinite(s.std_error).all()
 
 
-# ------------------------------------------------------------------------------------------------------------- refusals
+# --------------------------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,7 @@ class TestRowsAgain:
 
 
 def share_covered(draw, cov, trials=400, weights="frequency"):
-    """How often the 90 % intervals hold the truth, a term."""
+    """Return the coverage of the 90 % intervals, per term."""
     hits = []
     rng = np.random.default_rng(2024)
     for _ in range(trials):
@@ -432,7 +432,7 @@ def share_covered(draw, cov, trials=400, weights="frequency"):
 
 
 def four_errors(trials):
-    """Four standard errors of a share of 0.9: one wrong alarm in 16,000."""
+    """Four standard errors of a proportion of 0.9: one false alarm in 16,000."""
     return 4 * np.sqrt(0.9 * 0.1 / trials)
 
 

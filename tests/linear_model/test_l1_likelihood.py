@@ -1,4 +1,4 @@
-"""L1 and elastic-net penalties of likelihoods: optimality conditions, closed forms, rivals, invariances, certificates."""
+"""L1 and elastic-net penalties of likelihoods: optimality conditions, closed forms, other libraries, invariances, certificates."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def assert_optimal(model: Any, X: Any, y: Array, w: Array | None = None, toleran
 
 @pytest.fixture(params=["all columns", "working sets"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both in turn: all columns at once, and working sets of a few."""
+    """Both solvers in turn: all columns at once, and small working sets."""
     if request.param == "working sets":
         monkeypatch.setattr(l1_likelihood, "_WHOLE", 0)
         monkeypatch.setattr(l1_likelihood, "_WHOLE_STREAM", 0)

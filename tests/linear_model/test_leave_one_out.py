@@ -1,4 +1,4 @@
-"""LinearRegression.loo: every row left out in earnest, textbook values, every storage."""
+"""LinearRegression.loo: explicit refits without each row, textbook values, every storage."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def data(n=40, d=4, targets=0, seed=0):
     return X, y if targets else y[:, 0], rng.uniform(0.1, 3.0, n)
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::summula.CollinearityWarning")  # collinear columns are wanted here
+pytestmark = pytest.mark.filterwarnings("ignore::summula.CollinearityWarning")  # collinear columns are intended here
 
 
 def refitted(X, y, w=None, intercept=True):
-    """The prediction of each row by the model fitted to the others."""
+    """Return the prediction of each row by the model fitted to all other rows."""
     predictions = []
     for i in range(len(X)):
         rest = np.arange(len(X)) != i

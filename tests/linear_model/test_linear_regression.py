@@ -1,4 +1,4 @@
-"""LinearRegression: closed forms, invariances, short rank, hard conditions, hard scales, sparse and long data."""
+"""LinearRegression: closed forms, invariances, rank deficiency, ill-conditioned and badly scaled, sparse and long data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EPS = float(np.finfo(float).eps)
 
 @pytest.fixture
 def refinements(monkeypatch):
-    """How often a Gram solution was refined."""
+    """Count how often a Gram solution is refined."""
     calls = []
     refined = least_squares.refined
     monkeypatch.setattr(least_squares, "refined", lambda *args: calls.append(1) or refined(*args))
@@ -334,7 +334,7 @@ def test_one_row_of_one_column():
 
 
 def near_collinear(kappa, seed=0, n=60, noise=0.1):
-    """Four columns, each a common one plus 1/kappa of its own: their condition number is about that."""
+    """Four columns, each a common one plus an individual one times 1/kappa: their condition number is about kappa."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 1)) + rng.normal(size=(n, 4)) / kappa + 3.0
     return X, X @ [1.0, 2, 3, 4] + noise * rng.normal(size=n)

@@ -1,4 +1,4 @@
-"""LogisticRegression reaches the optimum: on badly scaled, sorted, wide, sparse, weighted and degenerate data."""
+"""LogisticRegression: optimality on badly scaled, sorted, wide, sparse, weighted and degenerate data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def objective(X: Any, y: Array, coef: Array, intercept: Array, C: float = 1.0, w
 
 
 def reference(X: Array, y: Array, C: float = 1.0, weight: Any = None, *, intercept: bool = True) -> float:
-    """The least objective, by SciPy's Newton method in standardised columns (the penalty kept in the user's units)."""
+    """Return the minimum of the objective, by SciPy's Newton method in standardised columns (penalty in original units)."""
     size = X.std(axis=0)
     size = np.where(size > 0, size, 1.0)
     Z = X / size
@@ -90,7 +90,7 @@ def test_badly_scaled_columns_reach_the_optimum(classes: int, C: float) -> None:
 @pytest.mark.parametrize("rows", ["as drawn", "sorted", "first class first", "last class late"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_order_of_rows_is_nothing(classes: int, rows: str) -> None:
-    """The start uses leading rows; they may show one class, or classes that are rare in them."""
+    """The start uses leading rows, which may have one class only, or rare classes."""
     X, y = drawn(30_000, 4, classes, seed=2)
     y = np.where((y == classes - 1) & (np.arange(len(y)) % 50 > 0), 0, y)  # the last class is rare
     order = {
@@ -208,7 +208,7 @@ def test_collinear_columns_without_a_penalty_share_their_slope() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_gap_is_a_true_bound(seed: int) -> None:
-    """A loose solve states a gap; a tight one finds how much there was to gain."""
+    """A loose tolerance gives a gap; a tight one shows that the gap is an upper bound."""
     rng = np.random.default_rng(seed)
     n, d, classes = int(rng.integers(30, 400)), int(rng.integers(1, 9)), int(rng.integers(2, 5))
     X, y = drawn(n, d, classes, seed, spread=2.0)

@@ -1,4 +1,4 @@
-"""LogisticRegressionCV: scikit-learn's attributes and choices, the one-standard-error rule, files, weights, faults."""
+"""LogisticRegressionCV: scikit-learn's attributes and selections, the one-standard-error rule, files, weights, errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def data(K: int = 2, n: int = 150, d: int = 6) -> tuple[Array, Array, Array]:
 
 
 def arrays(value: Any) -> list[Array]:
-    """The arrays of an attribute, which may be a dict of labels."""
+    """Return the arrays of an attribute, which may be a dict by label."""
     return list(value.values()) if isinstance(value, dict) else [np.asarray(value)]
 
 

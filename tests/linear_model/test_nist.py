@@ -1,4 +1,4 @@
-"""The linear-regression sets of the NIST Statistical Reference Datasets (tests/data/nist), answers to 17 digits."""
+"""The linear regression sets of the NIST Statistical Reference Datasets (tests/data/nist), certified to 17 digits."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check(model, name, y):
         np.testing.assert_allclose(error, want["se"], rtol=10.0 ** -ERROR_DIGITS.get(name, 8))
         np.testing.assert_allclose(summary.residual_sd, want["residual_sd"], rtol=1e-9)
     else:
-        # Exact fits: zeros to within the rounding of y, and errors a share of their coefficients as small.
+        # Exact fits: zeros to within the rounding of y, and standard errors equally small relative to their coefficients.
         assert summary.residual_sd <= ROUNDING * np.abs(y).max()
         assert (error <= 1e-9 * np.abs(want["coef"])).all()
     np.testing.assert_allclose(summary.r2, want["r2"], rtol=1e-9)

@@ -1,4 +1,4 @@
-"""The perceptron: by hand, its mistake bound, data that cannot be separated, its certificate."""
+"""The perceptron: hand computations, its mistake bound, inseparable data, its certificate."""
 
 from __future__ import annotations
 

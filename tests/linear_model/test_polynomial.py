@@ -1,4 +1,4 @@
-"""PolynomialRegression: the same functions as least squares on monomials, solved where it is well conditioned."""
+"""PolynomialRegression: the same functions as least squares on monomials, solved in a well-conditioned basis."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_constant_column():
     np.testing.assert_allclose(model.predict(other), PolynomialRegression(2).fit(X, y).predict(X), atol=1e-10)
 
 
-# ------------------------------------------------------------------------------------------------------------- refusals
+# --------------------------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize("degree", [0, -1, 1.5, "2"])

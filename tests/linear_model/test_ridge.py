@@ -283,7 +283,7 @@ def test_it_agrees_with_every_solver_of_scikit_learn(solver, intercept):
     options = {"alpha": 2.0, "fit_intercept": intercept, "positive": positive, "solver": solver}
     theirs = Theirs(**options, tol=1e-12, max_iter=100_000, random_state=0).fit(X, y)
     ours = Ridge(**options).fit(X, y)
-    # Their iterative solvers stop when a step is small; ours is the reference here.
+    # scikit-learn's iterative solvers stop when a step is small; Ridge is the reference here.
     tolerance = {"sag": 1e-5, "saga": 1e-5, "lbfgs": 1e-5}.get(solver, 1e-8)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=tolerance, atol=tolerance)
     assert ours.intercept_ == pytest.approx(theirs.intercept_, rel=tolerance, abs=tolerance)

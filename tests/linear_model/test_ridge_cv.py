@@ -1,4 +1,4 @@
-"""RidgeCV: every score against explicit refits, every choice against scikit-learn's, every storage and splitter."""
+"""RidgeCV: every score against explicit refits, every selection against scikit-learn's, every storage and splitter."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def data(n=90, d=6, targets=0, seed=0):
 
 
 def ridge(X, y, w, alpha, intercept):
-    """Coefficients and intercept by a QR factorisation of the rows, which minds neither units nor collinearity."""
+    """Return coefficients and intercept by a QR factorisation of the rows, robust to units and collinearity."""
     w = np.ones(len(X)) if w is None else w
     xbar, ybar = (np.average(a, axis=0, weights=w) if intercept else np.zeros(a.shape[1:]) for a in (X, y))
     root = np.sqrt(w).reshape(-1, *[1] * (y.ndim - 1))
@@ -71,7 +71,7 @@ def ridge(X, y, w, alpha, intercept):
 
 
 def remembered(refits):
-    """The same refits serve every way to do without them; so small, they are faster on one thread of BLAS."""
+    """The same refits are the reference for every solver; being small, they are faster on one BLAS thread."""
     known = {}
 
     @functools.wraps(refits)
@@ -116,14 +116,14 @@ def minus_mse(y, predicted, sample_weight=None):
 
 @pytest.fixture
 def large(monkeypatch, by_gram):
-    """Small data take the ways of large ones."""
+    """Use the solvers of large data on small data."""
     for module in (cross_validation, leave_one_out):
         monkeypatch.setattr(module, "TINY_FACTOR", 0)
 
 
 @pytest.fixture(params=["small", "large"])
 def way(request):
-    """Both in turn: triangular factors, which small data take, and sums of products."""
+    """Both solvers in turn: triangular factors, the default for small data, and sums of products."""
     if request.param == "large":
         request.getfixturevalue("large")
     return request.param
@@ -133,7 +133,7 @@ def way(request):
 
 
 class TestGroups:
-    """Equation (1) of folds.py: groups and their counts say exactly which rows each split has."""
+    """Equation (1) of folds.py: groups and their counts determine the rows of each split exactly."""
 
     def check(self, splits, n, most=1_000):
         batches = batches_of(splits, n, most)
@@ -432,7 +432,7 @@ class TestLeaveOneOut:
         rest = [np.arange(400) != i for i in range(400)]
         scores = np.array([sign * scorer(y[keep], predicted[keep]) for keep in rest])
         jackknife = np.sqrt(399 / 400 * ((scores - scores.mean()) ** 2).sum())
-        # The jackknife of R2 also sees the spread of y vary, which is taken as given.
+        # The jackknife of R2 also includes the variation of the spread of y, which is treated as fixed.
         assert model.standard_errors_[0] == pytest.approx(jackknife, rel=0.2 if scoring == "r2" else 0.02)
 
     def test_columns_in_any_units(self):
@@ -456,7 +456,7 @@ class TestLeaveOneOut:
         X, y, _ = data()
         expected = RidgeCV(ALPHAS).fit(X, y)
         for kept in (X, sparse.csr_array(X)):
-            # scikit-learn's own words, since it is going to refuse it
+            # scikit-learn's message, since it will raise an error
             warned = mode == "svd" and sparse.issparse(kept)
             with pytest.warns(FutureWarning, match="'svd' mode is not supported") if warned else nullcontext():
                 model = RidgeCV(ALPHAS, gcv_mode=mode).fit(kept, y)
@@ -487,7 +487,7 @@ def test_one_row_cannot_be_left_out():
 
 
 def test_one_row_is_left_out_of_a_model_without_intercept():
-    """Nothing is left to fit, so the prediction is 0."""
+    """No rows are left for the fit, so the prediction is 0."""
     model = RidgeCV(fit_intercept=False, store_cv_results=True).fit([[1.0, 2.0]], [3.0])
     np.testing.assert_allclose(model.cv_results_, np.full((1, 3), 9.0))
 
@@ -784,7 +784,7 @@ def test_huge_values_whose_squares_overflow():
         assert np.isfinite(model.scores_).all()
         scaled = X.copy()
         scaled[:, 0] /= 1e195
-        expected = RidgeCV([0.1, 1.0], cv=cv).fit(scaled, y)  # so large that the penalty is nothing to it
+        expected = RidgeCV([0.1, 1.0], cv=cv).fit(scaled, y)  # so large that the penalty is negligible
         np.testing.assert_allclose(model.scores_, expected.scores_, rtol=1e-8)
 
 

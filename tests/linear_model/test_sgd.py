@@ -1,4 +1,4 @@
-"""SGDClassifier and SGDRegressor: hand-made steps, scikit-learn's trajectories, streams, restarts, bad input."""
+"""SGDClassifier and SGDRegressor: steps by hand, scikit-learn's trajectories, streams, warm starts, bad input."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_step_of_a_batch_is_the_mean_of_its_rows() -> None:
 
 @pytest.mark.parametrize(("share", "converges"), [(0.9, True), (1.1, False)])
 def test_the_longest_step_of_lms_is_two_over_the_square_of_the_row(share: float, converges: bool) -> None:
-    """One row again and again: its error is multiplied by 1 - eta (|x|^2 + 1)."""
+    """A single row, repeatedly: its error is multiplied by 1 - eta (|x|^2 + 1)."""
     X, y = np.array([[3.0, 4.0]]), np.array([1.0])
     eta = share * 2 / (25 + 1)
     lms = SGDRegressor(penalty=None, learning_rate="constant", eta0=eta, max_iter=100, tol=None)
@@ -240,7 +240,7 @@ def test_files_in_many_buffers_give_the_bits_of_the_array(
             with summula.engine(engine, chunk_rows=chunk_rows):
                 model.fit(summula.scan(tmp_path / "rows.parquet"), "y", sample_weight="weight")
                 found = without_names(fitted_attributes(model))
-                # (The certificate is a sum over chunks, and knows them in the last place.)
+                # (The certificate is a sum over chunks, on which it depends in the last place.)
                 assert found.pop("certificate_").verify(X, y, weight)
                 assert_same_bits({k: v for k, v in expected.items() if k != "certificate_"}, found)
 
@@ -265,7 +265,7 @@ def test_sparse_rows_in_many_buffers(small_pieces: None) -> None:
 
 
 def test_sorted_classes_in_many_buffers_are_learnt(small_pieces: None) -> None:
-    """All rows of a class in one stretch of the file: sixteen random pieces a buffer mix them."""
+    """All rows of a class are contiguous in the file: sixteen random pieces per buffer mix them."""
     X, y = rows(8_000)
     order = np.argsort(y)
     X, labels = X[order], (y[order] > 0).astype(int)
@@ -459,7 +459,7 @@ def test_callbacks_may_stop_it_and_a_time_limit_does(monkeypatch: pytest.MonkeyP
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert SGDRegressor(random_state=0).set_callbacks(Stop()).fit(X, y).n_iter_ == 1
-    monkeypatch.setattr(sgd_rows, "_WORK_AT_ONCE", 0)  # the clock is looked at after every epoch
+    monkeypatch.setattr(sgd_rows, "_WORK_AT_ONCE", 0)  # the time limit is checked after every epoch
     ticks = iter(range(10**9))
     monkeypatch.setattr("summula.core.estimator.run.time.monotonic", lambda: float(next(ticks)))
     with pytest.warns(ConvergenceWarning, match="stopped after max_time=30 s and kept the best model so far"):
@@ -470,7 +470,7 @@ def test_callbacks_may_stop_it_and_a_time_limit_does(monkeypatch: pytest.MonkeyP
 
 
 def test_scaling_is_the_users() -> None:
-    """A column a thousand times as long is another problem, as in scikit-learn; scaled, all is well."""
+    """A column scaled by a thousand makes a different problem, as in scikit-learn; after scaling it is solved."""
     X, y = rows()
     assert SGDRegressor(random_state=0).fit(scale(X * [1, 1, 1, 1, 1, 1e3]), y).score(scale(X), y) > 0.9
 

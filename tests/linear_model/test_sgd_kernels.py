@@ -1,4 +1,4 @@
-"""Steps of stochastic descent: against a plain twin, by hand, and the order of the rows."""
+"""Steps of stochastic descent: against a reference implementation, by hand, and the order of the rows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def rule(loss: str, **changes: Any) -> Rule:
 
 
 def problem(loss: str, n: int = 150, d: int = 7) -> tuple[Any, Any, Any, Any]:
-    """Rows with many zeros, targets or codes, weights, and an order that leaves rows out and repeats some."""
+    """Rows with many zeros, targets or codes, weights, and an order that omits and repeats rows."""
     rng = np.random.default_rng([n, d, len(loss)])
     # With binary fractions a perceptron's steps are exact, so that a row on the hyperplane is there for both.
     X = np.where(rng.random((n, d)) < 0.6, np.round(64 * rng.normal(size=(n, d))) / 64, 0.0)
@@ -174,7 +174,7 @@ def test_losses_and_slopes(loss: str) -> None:
 
 
 class Rows:
-    """As much of a run as the order of the rows needs."""
+    """The part of a run that the order of the rows needs."""
 
     def __init__(self, n: int, d: int = 3) -> None:
         from summula.core.data.sources import MemorySource

@@ -19,7 +19,7 @@ F64 = np.dtype(np.float64)
 
 @st.composite
 def tables(draw):
-    """X as CSR (some rows and columns empty), weights or none, targets and coefficients; and the rows looked at."""
+    """X as CSR (some rows and columns empty), weights or none, targets and coefficients; and the rows used."""
     n, d, t = draw(st.integers(1, 9)), draw(st.integers(1, 6)), draw(st.integers(1, 3))
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
     X = rng.integers(-4, 5, (n, d)) * (rng.random((n, d)) < draw(st.sampled_from([0.0, 0.4, 1.0])))

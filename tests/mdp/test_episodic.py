@@ -1,4 +1,4 @@
-"""Processes that end, with discount 1: published values, linear programming, bounds, and what has no finite value."""
+"""Processes that end, with discount 1: published values, linear programming, bounds, and processes without finite values."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def solvers(mdp):
 
 
 def corridor(reward, S=5):
-    """Left and right in a corridor; the last room is never left."""
+    """Left and right in a corridor; the last room is absorbing."""
     P = np.zeros((S, 2, S))
     for s in range(S - 1):
         P[s, 0, max(s - 1, 0)] = P[s, 1, s + 1] = 1.0
@@ -93,7 +93,7 @@ def test_states_that_are_never_left_end_the_process():
     for found in solvers(corridor(-1.0)):
         np.testing.assert_allclose(found.values, [-4, -3, -2, -1, 0], atol=1e-9)
     assert corridor(-1.0).evaluate([1, 1, 1, 1, 0]).values[0] == pytest.approx(-4)
-    # Circles without a reward: every path to the end is as good, and a bound holds up to rounding.
+    # Zero-reward cycles: every path to the end is equally good, and the bound holds up to rounding.
     for found in solvers(corridor(0.0)):
         assert found.converged
         assert found.values.tolist() == [0.0] * 5

@@ -1,4 +1,4 @@
-"""Forms of transitions and rewards, bad input, trials and models learned from them."""
+"""Forms of transitions and rewards, bad input, trajectories and models estimated from them."""
 
 import pickle
 import sys
@@ -246,7 +246,7 @@ class Space:
 
 
 class Counted:
-    """A corridor whose rooms are counted from 1, and whose actions from 3, as Gymnasium's Discrete(n, start=) allows."""
+    """A corridor with rooms numbered from 1 and actions from 3, as allowed by Gymnasium's Discrete(n, start=)."""
 
     observation_space, action_space = Space(5, 1), Space(2, 3)
 

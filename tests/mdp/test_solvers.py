@@ -115,7 +115,7 @@ def test_bounds_hold_wherever_a_solver_stops(order, may_end):
 
 
 def test_the_gap_is_useful():
-    # From a start that is wrong by a constant, one backup is enough.
+    # If the start is off by a constant, one backup is sufficient.
     P, r = markov.random_process(np.random.default_rng(0))
     mdp = MDP(P, r, 0.99)
     shifted = mdp.policy_iteration().values + 1000.0
@@ -194,7 +194,7 @@ def test_policies_of_policy_iteration_improve():
 
 
 def test_ties_end():
-    # All actions are equal: nothing to improve, whatever rounding says.
+    # All actions are equal: no improvement is possible, regardless of rounding.
     P = np.tile(np.full((7, 1, 7), 1 / 7), (1, 3, 1))
     found = MDP(P, np.full(7, 0.1), 0.999).policy_iteration(np.arange(7) % 3)
     assert found.n_steps == 1
@@ -234,7 +234,7 @@ def test_bounds_are_verified_without_a_solver(solve):
     checked = found.verify(mdp)
     assert checked
     assert checked.gap == pytest.approx(found.gap)
-    # Bounds of another process, bounds that are too narrow, and a policy that is not that good, are refuted.
+    # Bounds of another process, bounds that are too narrow, and a worse policy are rejected.
     assert not found.verify(MDP(P, r + 0.01, 0.95))
     assert not replace(found, upper=found.upper - 1e-5).verify(mdp)
     assert not replace(found, policy=(found.policy + 1) % mdp.n_actions).verify(mdp)

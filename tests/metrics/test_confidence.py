@@ -206,7 +206,7 @@ def test_weighted_shares():
 
 
 def covered(draw, interval, truth, trials):
-    """How many intervals of independent samples contain the truth."""
+    """Return the number of intervals of independent samples that contain the truth."""
     found = [interval(*draw(np.random.default_rng([7, trial]))) for trial in range(trials)]
     return sum(one.lower <= truth <= one.upper for one in found)
 

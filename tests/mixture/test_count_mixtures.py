@@ -123,9 +123,9 @@ def test_finds_the_classes_and_draws_from_them() -> None:
 def test_bad_input_gets_one_sentence() -> None:
     with pytest.raises(summula.DataError, match="Column 0 contains 2.5 at row 1, which is not an integer from 0 to 10"):
         BinomialMixture(2, **COINS).fit([[1.0], [2.5], [3.0]])
-    with pytest.raises(summula.DataError, match="Column 0 holds 11 at row 2, .* 10 trials"):
+    with pytest.raises(summula.DataError, match="Column 0 contains 11 at row 2, .* 10 trials"):
         BinomialMixture(2, **COINS).fit([[1], [2], [11]])
-    with pytest.raises(summula.DataError, match="Negative values .* column 1 holds -1 at row 0, .* neither 0 nor 1"):
+    with pytest.raises(summula.DataError, match="Negative values .* column 1 contains -1 at row 0, .* neither 0 nor 1"):
         BernoulliMixture(1).fit([[1, -1], [0, 1]])
     with pytest.raises(summula.DataError, match="holds 7 at row 0"):
         BernoulliMixture(1).fit([[1, 0], [0, 1]]).predict([[7, 0]])
@@ -142,5 +142,5 @@ def test_bad_input_gets_one_sentence() -> None:
 
 
 def test_what_is_neither_0_nor_1_is_refused() -> None:
-    with pytest.raises(summula.DataError, match="Column 1 holds 0.5 at row 0, which is neither 0 nor 1"):
+    with pytest.raises(summula.DataError, match="Column 1 contains 0.5 at row 0, which is neither 0 nor 1"):
         BernoulliMixture(2).fit(np.array([[0.0, 0.5], [1.0, 1.0]]))

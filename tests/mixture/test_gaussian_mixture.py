@@ -31,7 +31,7 @@ def clusters(n: int = 240, d: int = 3, k: int = 3, seed: int = 0, apart: float =
 
 
 def start(X: Any, kind: str, k: int = 3) -> dict[str, Any]:
-    """Parameters to start from, in the shapes that scikit-learn wants."""
+    """Return initial parameters, in scikit-learn's shapes."""
     scale = 1.0 / np.nanvar(X, axis=0)
     precisions = {
         "full": np.tile(np.diag(scale), (k, 1, 1)),

@@ -1,4 +1,4 @@
-"""Where mixtures start from."""
+"""Initial parameters of mixtures."""
 
 import numpy as np
 import pytest

@@ -95,7 +95,7 @@ def test_no_information_error(loss):
 
 
 def test_standard_error_of_a_constant():
-    """A prediction of 0 whatever the sample: Err1 is the mean of y^2, of standard error sd / sqrt(n).
+    """A constant prediction of 0: Err1 is the mean of y^2, with standard error sd / sqrt(n).
 
     The delta method adds both parts of (7); with many resamples it is within a few per cent of it.
     """

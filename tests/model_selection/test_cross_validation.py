@@ -1,4 +1,4 @@
-"""One-pass cross-validation gives the scores of refitting."""
+"""One-pass cross-validation has the same scores as refitting."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_ill_conditioned_columns_are_refitted(monkeypatch):
 
 @pytest.mark.parametrize("model", [LinearRegression(), Ridge(1e-6), Ridge(1.0)], ids=str)
 def test_columns_with_a_common_trend_are_refitted(model):
-    """Products of columns lose what tells these columns apart, and least squares would call them dependent."""
+    """Products of columns lose the difference of these columns, and least squares would treat them as dependent."""
     X, y = DIABETES
     A = X + 1e4 * np.arange(len(y))[:, None]
     found = model_selection.cross_val_score(model, A, y, cv=3)

@@ -108,7 +108,7 @@ def test_several_targets():
 def test_choice_never_sees_the_test_rows():
     split = Split(A, B, random_state=3)
     changed = B.copy()
-    changed[split.test_indices] += 1e6  # a choice or a refit that looked at them would come out differently
+    changed[split.test_indices] += 1e6  # a selection or a refit that used them would differ
     grid = (Ridge(), {"alpha": [1e-3, 1e-1, 10.0]})
     one, two = (select([LinearRegression(), grid], A, y, random_state=3) for y in (B, changed))
     np.testing.assert_array_equal(one.split.test_indices, split.test_indices)

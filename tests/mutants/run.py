@@ -1,4 +1,4 @@
-"""Show that the tests find deliberate bugs: `python -m tests.mutants.run`, or `make mutants`.
+"""Check that the tests detect deliberate bugs: `python -m tests.mutants.run`, or `make mutants`.
 
 Every mutation of `mutations.py` is applied, one at a time, to a copy of the library. Its tests have to pass on the copy
 as it is, and at least one of them has to fail on the mutant. Arguments select mutations whose names contain them.

@@ -22,7 +22,7 @@ SEX = np.repeat(["male", "female"], 4)
 
 
 def test_means_and_variances_of_a_published_example() -> None:
-    """The example is printed with unbiased variances: ours times 4 / 3."""
+    """The published example uses unbiased variances: those of the model times 4 / 3."""
     model = GaussianNB(var_smoothing=0.0).fit(PEOPLE, SEX)
     assert model.classes_.tolist() == ["female", "male"]
     assert_allclose(model.theta_, [[5.4175, 132.5, 7.5], [5.855, 176.25, 11.25]])
@@ -61,7 +61,7 @@ def test_it_is_scikit_learns_model(options: dict[str, Any]) -> None:
     expected = weighted.fit(X, y, weight)
     found = GaussianNB(**weighted.get_params()).fit(X, y, weight)
     assert_allclose(found.theta_, expected.theta_, rtol=1e-12, atol=1e-14)
-    # (Theirs smooths by the variance of rows without weights.)
+    # (scikit-learn smooths by the unweighted variance.)
     assert_allclose(found.var_ - found.epsilon_, expected.var_ - expected.epsilon_, rtol=1e-10)
 
 
@@ -115,7 +115,7 @@ def test_the_certificate_is_that_of_the_likelihood() -> None:
 
 
 def with_gaps() -> tuple[Any, Any]:
-    """Rows of which a fifth of the values, and all of one row, are missing."""
+    """Rows with a fifth of the values, and all values of one row, missing."""
     X, y, _ = data()
     X = np.array(X)
     X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan

@@ -1,4 +1,4 @@
-"""Tables, and models of the same rows in memory and in a file."""
+"""Tables, and models of the same rows in memory and in files."""
 
 from __future__ import annotations
 

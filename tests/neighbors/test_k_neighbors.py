@@ -31,13 +31,13 @@ def test_equal_distances_go_to_the_smaller_row_number() -> None:
     X = [[1.0], [-1.0], [1.0], [-1.0]]
     model = KNeighborsClassifier(3).fit(X, ["a", "b", "c", "d"])
     assert model.kneighbors([[0.0]])[1].tolist() == [[0, 1, 2]]
-    assert model.predict([[0.0]]).tolist() == ["a"]  # of equally frequent classes the first
+    assert model.predict([[0.0]]).tolist() == ["a"]  # ties go to the first class
 
 
 def test_inverse_distances() -> None:
     X, y = [[0.0], [3.0], [4.0]], [6.0, 0.0, 12.0]
     model = KNeighborsRegressor(2, weights="distance").fit(X, y)
-    # weights 1 / 1 and 1 / 2, then a row at distance 0, which decides alone
+    # weights 1 / 1 and 1 / 2, then a row at distance 0, which has all the weight
     assert model.predict([[1.0], [3.0]]).tolist() == [4.0, 0.0]
     shares = KNeighborsClassifier(2, weights="distance").fit(X, ["a", "b", "b"]).predict_proba([[1.0]])
     np.testing.assert_allclose(shares, [[2 / 3, 1 / 3]])
@@ -200,7 +200,7 @@ def test_weights_of_zero_are_refused() -> None:
 
 @pytest.mark.parametrize("kind", [KNeighborsClassifier, KNeighborsRegressor])
 def test_weights_that_are_not_finite_are_refused(kind: Any) -> None:
-    """They made shares of NaN, of which the first class was predicted."""
+    """They gave class proportions of NaN, for which the first class was predicted."""
     X, y, _ = _data(20)
     with np.errstate(divide="ignore"), pytest.raises(ValueError, match="weights='distance'"):
         kind(weights=lambda d: 1 / d).fit(X, y).predict(X)

@@ -1,4 +1,4 @@
-"""Nearest centroids: distances by definition, scikit-learn, the adjusted border by brute force."""
+"""Nearest centroids: distances by definition, scikit-learn, the adjusted boundary by brute force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search for nearest rows: exact, with ties by row number, on data made to break it."""
+"""The search for nearest rows: exact, with ties by row number, on adversarial data."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_metrics_of_scipy(metric: str, params: dict[str, Any] | None) -> None:
 
 @pytest.mark.parametrize("name", ["seuclidean", "mahalanobis"])
 def test_scales_are_those_of_the_training_rows(name: str) -> None:
-    """They were computed from the queries as well, so that distances depended on the other queries."""
+    """They used to be computed from the queries, too, so that distances depended on the other queries."""
     X = _rows("normal")
     model = KNeighborsRegressor(4, metric=name).fit(X, X[:, 0])
     key, scale = ("V", X.var(axis=0, ddof=1)) if name == "seuclidean" else ("VI", np.linalg.inv(np.cov(X.T)))

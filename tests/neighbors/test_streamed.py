@@ -1,4 +1,4 @@
-"""Nearest neighbours of training rows in files and Dask collections: the bits of memory, in bounded memory."""
+"""Nearest neighbours of training rows in files and Dask collections: the same bits as in memory, in bounded memory."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_a_cluster_searches_files_and_collections(dask_client: Any, tmp_path: Pa
         few = frame.drop(columns="y")[:QUERIES]
         assert_same(expected.kneighbors(X[:QUERIES]), in_files.kneighbors(few))
         assert_same(expected.kneighbors(X[:QUERIES]), collected.kneighbors(X[:QUERIES]))
-    # Each is used without the cluster as well, and by tasks of the cluster that search for their own rows.
+    # Each is used without the cluster, too, and by tasks of the cluster that search for their own rows.
     assert_same(expected.kneighbors(X[:QUERIES]), collected.kneighbors(X[:QUERIES]))
     lazy = collected.predict(da.from_array(X, chunks=(350, 4)))
     np.testing.assert_array_equal(dask_client.compute(lazy, sync=True), expected.predict(X))

@@ -1,4 +1,4 @@
-"""Training rows in files: what is refused, how much memory a search takes, and how it is interrupted."""
+"""Training rows in files: errors, memory of a search, and interrupts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from summula.neighbors.search import streamed
 from tests.neighbors.stream_pairs import assert_same, features, pair, scanned, table
 from tests.processes import run
 
-# ------------------------------------------------------------------------------------------------------------- refusals
+# --------------------------------------------------------------------------------------------------------------- errors
 
 
 def test_metrics_that_need_all_rows_are_refused_before_any_is_read(
@@ -74,7 +74,9 @@ def test_undefined_distances_name_the_training_row(small_parts: Any, tmp_path: P
         assert_same(expected.kneighbors(known), model.kneighbors(known))
         with pytest.raises(summula.DataError, match="training row [0-9]+ is NaN.*impute them"):
             model.kneighbors(features(frame)[64:70])
-        with pytest.raises(summula.ParameterError, match="have missing values, which metric='euclidean' does not take"):
+        with pytest.raises(
+            summula.ParameterError, match="have missing values, which metric='euclidean' does not support"
+        ):
             model.set_params(metric="euclidean").predict(known)
 
 

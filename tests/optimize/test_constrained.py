@@ -268,7 +268,7 @@ def test_strong_duality_under_slater():
 
 
 def test_without_convexity_there_may_be_a_gap():
-    # min -x^2 on [-1, 1]: p* = -1, and every Lagrangian falls without end.
+    # min -x^2 on [-1, 1]: p* = -1, and every Lagrangian is unbounded below.
     problem = Problem(Quadratic([[-2.0]]), inequalities=[Quadratic(None, [1.0], -1.0), Quadratic(None, [-1.0], -1.0)])
     found = check_duality(problem, [0.3])
     assert found.primal == pytest.approx(-1.0)

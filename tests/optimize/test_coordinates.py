@@ -1,4 +1,4 @@
-"""Coordinate descent: Gauss and Seidel's method, bounds against SciPy, gaps, functions, sentences."""
+"""Coordinate descent: the Gauss-Seidel method, bounds against SciPy, gaps, functions, error messages."""
 
 from __future__ import annotations
 

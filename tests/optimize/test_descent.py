@@ -1,4 +1,4 @@
-"""Gradient descent and its stochastic form: rates and bounds of the textbook, divergence, seeds, sentences."""
+"""Gradient descent and its stochastic form: rates and bounds of the textbook, divergence, seeds, error messages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_step_of_one_over_L_has_the_rate_of_the_textbook():
     found = gradient_descent(f, np.ones(4), gradient=g, lipschitz=10.0, tolerance=1e-9)
     lowest = -q @ np.linalg.solve(P, q) / 2
     excess = np.array(found.trace) - lowest
-    # Nesterov, theorem 2.1.15: each step takes at least the share m/L = 1/10 off; squares of it below for the value.
+    # Nesterov, theorem 2.1.15: each step reduces the error by at least the fraction m/L = 1/10; squared for the value.
     for before, later in itertools.pairwise(excess[excess > 1e-12]):
         assert later <= (1 - 0.1) * before * (1 + 1e-9)
     # And the bound for convex functions, |x0 - x*|^2 L / (2k).
@@ -93,7 +93,7 @@ def test_divergence_to_infinity_is_silent_but_for_the_message():
 
 
 def test_a_step_too_long_without_divergence_is_told_too():
-    # sqrt(1 + x^2) has curvature at most 1: a step of 3 jumps about the minimum for ever.
+    # sqrt(1 + x^2) has curvature at most 1: a step of 3 oscillates about the minimum forever.
     found = gradient_descent(lambda x: (1 + x * x) ** 0.5, 0.5, gradient=lambda x: x / (1 + x * x) ** 0.5, step=3.0)
     assert found.status == "max_iter"
     assert "is safe" in found.message

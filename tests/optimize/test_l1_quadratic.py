@@ -1,4 +1,4 @@
-"""L1 quadratics: closed forms, optimality conditions, a true gap, paths, and the kernel against its twin."""
+"""L1 quadratics: closed forms, optimality conditions, a valid gap, paths, and the kernel against its reference."""
 
 from __future__ import annotations
 
@@ -212,6 +212,6 @@ def test_compiled_steps_on_a_face_are_those_by_lapack(penalty, copies, seed):
     slope = quadratic.slope(compiled, np.flatnonzero(used)) - penalty.l2 * compiled - penalty.l1 * np.sign(compiled)
     np.testing.assert_allclose(slope[used], 0.0, atol=1e-10)
     assert objective(X, y, compiled, penalty) < objective(X, y, start, penalty)
-    if not copies:  # of dependent columns that reach 0 together, rounding decides which leaves first
+    if not copies:  # if dependent columns reach 0 together, rounding decides which leaves first
         np.testing.assert_array_equal(compiled != 0, plain != 0)
         np.testing.assert_allclose(compiled, plain, rtol=1e-9, atol=1e-12)

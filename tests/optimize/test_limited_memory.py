@@ -14,10 +14,10 @@ class Scaled:
     def __init__(self, scale):
         self.scale = scale
 
-    def away(self, u):
+    def solve(self, u):
         return u / self.scale
 
-    def back(self, g):
+    def solve_transposed(self, g):
         return g / self.scale
 
 

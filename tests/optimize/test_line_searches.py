@@ -1,4 +1,4 @@
-"""Searches along a line against minima known in closed form, and against SciPy."""
+"""Line searches against minima in closed form, and against SciPy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_parabola(method, step):
     )
     exact = -(p @ P @ x) / (p @ P @ p)
     assert found.status == "converged"
-    # Values alone tell the place of a minimum to the root of rounding.
+    # Values determine the position of a minimum only to the square root of rounding.
     assert found.x == pytest.approx(exact, rel=1e-7 if method == "golden" else 1e-12)
     assert found.value == pytest.approx((x + exact * p) @ P @ (x + exact * p) / 2, rel=1e-12)
     assert found.path[0] == 0.0

@@ -1,4 +1,4 @@
-"""Newton, conjugate gradients and BFGS: textbook functions, roots, saddles, no bottom, SciPy as a rival."""
+"""Newton, conjugate gradients and BFGS: textbook functions, roots, saddles, unbounded functions, comparison with SciPy."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_with_memory_for_all_steps_both_forms_of_bfgs_are_the_same():
     f, g, _, d = logistic()
     whole = bfgs(f, np.zeros(d), gradient=g, max_steps=6)
     pairs = bfgs(f, np.zeros(d), gradient=g, max_steps=6, memory=50)
-    # The matrix keeps its first scale y's/y'y and the pairs take the latest, so that only the first two steps agree.
+    # The matrix uses its first scale y's/y'y and the pairs use the latest, so only the first two steps agree.
     np.testing.assert_allclose(pairs.path[2], whole.path[2], rtol=1e-10)
 
 
@@ -281,7 +281,7 @@ def test_digits_double():
 
 
 def test_damping_helps_where_plain_steps_run_away():
-    # For |x| > 1.39 undamped steps on arctan grow without end.
+    # For |x| > 1.39 undamped steps on arctan diverge.
     assert newton_root(np.arctan, 20.0, derivative=lambda x: 1 / (1 + x * x)).x == pytest.approx(0.0, abs=1e-10)
 
 

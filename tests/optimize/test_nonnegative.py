@@ -1,4 +1,4 @@
-"""Least squares under v >= 0: the conditions of Karush, Kuhn and Tucker, and SciPy's own routine."""
+"""Least squares under v >= 0: KKT conditions, and SciPy's routine."""
 
 from __future__ import annotations
 

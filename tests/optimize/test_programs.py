@@ -1,4 +1,4 @@
-"""Linear and quadratic programs: textbook answers, KKT, conflicts that are irreducible, rays, Clarabel and SciPy."""
+"""Linear and quadratic programs: textbook solutions, KKT conditions, irreducible conflicts, rays, Clarabel and SciPy."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_example_of_nocedal_and_wright_16_2():
     P = np.array([[6.0, 2, 1], [2, 5, 2], [1, 2, 4]])
     found = quadratic_program(P, [-8.0, -3, -3], A=[[1, 0, 1], [0, 1, 1]], b=[3.0, 0])
     np.testing.assert_allclose(found.x, [2, -1, 1], atol=1e-12)
-    np.testing.assert_allclose(found.multipliers.equalities, [-3, 2], atol=1e-12)  # theirs with the other sign
+    np.testing.assert_allclose(found.multipliers.equalities, [-3, 2], atol=1e-12)  # SciPy's sign is opposite
 
 
 def random_program(seed, d=6, m=10, rank=6):

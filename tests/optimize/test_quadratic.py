@@ -1,4 +1,4 @@
-"""Conjugate gradients: the minimiser in at most d steps, the shortest one when there are many."""
+"""Conjugate gradients: the minimiser in at most d steps, of minimum norm if it is not unique."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Separating hyperplanes: constructions whose answer is known, a plain linear program on all rows, and invariances."""
+"""Separating hyperplanes: constructions with known results, a plain linear program on all rows, and invariances."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def by_brute_force(X, y, intercept=True):
 
 
 def check(found, X, y, intercept=True):
-    """The direction does what its kind says, in the units of X."""
+    """Check that the direction separates according to its kind, in the units of X."""
     classes, codes = np.unique(y, return_inverse=True)
     assert isinstance(found, Separation)
     assert bool(found) == (found.kind == "complete")
@@ -162,7 +162,7 @@ def test_a_point_of_both_classes_is_never_complete():
 
 
 def test_collinear_columns_are_no_separation():
-    """A direction in which every row gives 0 is no news."""
+    """A direction with margin 0 in every row is not a separation."""
     rng = np.random.default_rng(2)
     x = rng.normal(size=(100, 2))
     X = np.column_stack([x, x[:, 0] + x[:, 1], np.ones(100)])

@@ -1,4 +1,4 @@
-"""Pictures are drawn in memory, and none is left open."""
+"""Plots are drawn in memory, and all figures are closed."""
 
 from __future__ import annotations
 

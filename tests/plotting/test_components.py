@@ -1,4 +1,4 @@
-"""Pictures of components: bars are variances, the line is the distortion, colours are loadings."""
+"""Plots of components: bars are variances, the line is the distortion, colours are loadings."""
 
 from __future__ import annotations
 

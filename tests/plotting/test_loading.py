@@ -1,4 +1,4 @@
-"""matplotlib is loaded by the first picture and not before; where it is missing, the cure is named."""
+"""matplotlib is loaded by the first plot and not before; if it is missing, the error names the cure."""
 
 from __future__ import annotations
 

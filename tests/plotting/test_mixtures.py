@@ -1,4 +1,4 @@
-"""Pictures of mixtures: what is drawn is where the components are, and what the log-likelihood was."""
+"""Plots of mixtures: positions of the components, and values of the log-likelihood."""
 
 from __future__ import annotations
 

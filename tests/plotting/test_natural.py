@@ -1,4 +1,4 @@
-"""The pictures of models with one, two and many columns: what is drawn is what the model says."""
+"""Default plots of models with one, two and many columns agree with the models' predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths over contours: the points as they were, contours of the function, sentences."""
+"""Paths over contours: the points of the path, contours of the function, error messages."""
 
 from __future__ import annotations
 

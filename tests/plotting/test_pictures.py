@@ -1,4 +1,4 @@
-"""The pictures of the documentation can be made anew, the same each time, and are small."""
+"""The figures of the documentation are reproducible and small."""
 
 from __future__ import annotations
 

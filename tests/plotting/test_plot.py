@@ -1,4 +1,4 @@
-"""`summula.plot` chooses the picture that a model calls for, and says what to do where there is none."""
+"""`summula.plot` chooses the plot for a model, and errors name an alternative if there is none."""
 
 from __future__ import annotations
 

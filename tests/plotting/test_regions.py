@@ -1,4 +1,4 @@
-"""Decision regions: colours and opacity against the model's own words, lines at their levels, every kind of data."""
+"""Decision regions: colours and opacity against the model's predictions, contour levels, every kind of data."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_two_classes_have_labelled_lines_of_equal_probability():
     np.testing.assert_array_equal(lines.levels, [0.1, 0.25, 0.5, 0.75, 0.9])
     assert {text.get_text() for text in lines.labelTexts} == {"0.1", "0.25", "0.5", "0.75", "0.9"}
     for level, path in zip(lines.levels, lines.get_paths(), strict=True):
-        # Between points of the grid p is taken for straight; half a cell of 1/200 of the picture is the error.
+        # Between points of the grid p is interpolated linearly; the error is half a cell, 1/400 of the plot.
         np.testing.assert_allclose(model.predict_proba(path.vertices)[:, 1], level, atol=2e-3)
     widths = lines.get_linewidths()
     assert widths[2] > max(widths[0], widths[4])
@@ -149,7 +149,7 @@ def test_levels_may_be_chosen_and_those_not_reached_are_left_out():
 
 @pytest.mark.parametrize("K", [3, 4])
 def test_more_classes_have_borders(K):
-    """On a border the two largest probabilities are the same."""
+    """On a boundary the two largest probabilities are equal."""
     X, y = data(K)
     model = LogisticRegression().fit(X, y)
     drawn = contours(decision_regions(model, X, y))
@@ -303,7 +303,7 @@ def test_a_frame_of_whole_numbers_and_numbered_columns():
 
 
 def test_categories_are_held_at_the_most_frequent(constructor):
-    """Under a model that reads categories: here a pipeline, whose encoder knows only what it has seen."""
+    """For a model with categories: a pipeline, whose encoder supports known categories only."""
     if constructor.__name__ == "pyarrow_frame":
         pytest.skip("scikit-learn's ColumnTransformer does not read it")
     from sklearn.compose import make_column_transformer
@@ -413,7 +413,7 @@ def test_what_is_wrong_is_said_in_one_sentence(options, error, sentence):
     given = {"X": X, "y": y, **options}
     with pytest.raises(error, match=sentence):
         decision_regions(model, **given)
-    assert not pyplot.get_fignums()  # and no empty picture is left behind
+    assert not pyplot.get_fignums()  # and no empty figure remains
 
 
 def test_what_is_no_fitted_classifier_is_refused():

@@ -1,4 +1,4 @@
-"""Convergence: what is drawn is the trace, or how far objectives are above the lowest."""
+"""Convergence plots: the trace, or the distance of objectives from the lowest."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_objectives_are_drawn_above_the_lowest_of_all():
     np.testing.assert_array_equal(first, by_newton.trace)
     above = np.array(by_lbfgs.trace) - lowest
     np.testing.assert_array_equal(second, np.where(above > 0, above, np.nan))
-    # Both estimate what is left to gain, so at their common start they are alike.
+    # Both estimate the remaining decrease, so they agree at their common start.
     assert 0.1 < first[0] / second[0] < 10
 
 

@@ -16,7 +16,7 @@ from summula.preprocessing import KBinsDiscretizer
 X = np.random.default_rng(0).normal(size=(300, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 1.0]
 
 
-@pytest.mark.parametrize("strategy", ["uniform", "quantile"])  # of k-means scikit-learn takes a few steps only
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])  # scikit-learn performs only a few k-means steps
 @pytest.mark.parametrize("encode", ["ordinal", "onehot", "onehot-dense"])
 def test_bins_are_those_of_scikit_learn(strategy: str, encode: str) -> None:
     options: dict[str, Any] = {"n_bins": [3, 5, 4], "encode": encode, "strategy": strategy}

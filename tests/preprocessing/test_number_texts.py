@@ -1,4 +1,4 @@
-"""Columns of text that spell numbers: read as numbers where all but a few agree, at prediction as in training."""
+"""Text columns of numbers: parsed as numbers if nearly all texts agree, in prediction as in training."""
 
 from __future__ import annotations
 

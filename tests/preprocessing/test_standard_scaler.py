@@ -1,4 +1,4 @@
-"""StandardScaler: mean 0 and variance 1 against NumPy and scikit-learn; NaN, weights, sparse, rows by rows."""
+"""StandardScaler: mean 0 and variance 1 against NumPy and scikit-learn; NaN, weights, sparse data, partial fits."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_it_is_scikit_learn_on_dense_data(with_mean, with_std, missing, weighted
     ours = StandardScaler(with_mean=with_mean, with_std=with_std).fit(X, sample_weight=w)
     theirs = Theirs(with_mean=with_mean, with_std=with_std).fit(X, sample_weight=w)
     if not (with_mean or with_std):
-        theirs.n_samples_seen_ = ours.n_samples_seen_  # there alone theirs counts rows although there are weights
+        theirs.n_samples_seen_ = ours.n_samples_seen_  # only there scikit-learn counts rows despite weights
     check_same(ours, theirs, rtol=1e-9)
     np.testing.assert_allclose(ours.transform(X), theirs.transform(X), rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(ours.inverse_transform(ours.transform(X)), X, rtol=1e-12)
@@ -160,7 +160,7 @@ def test_rows_by_rows_is_all_at_once(sizes, missing, weighted):
         by_parts.partial_fit(X[part], sample_weight=None if w is None else w[part])
     at_once = StandardScaler().fit(X, sample_weight=w)
     check_same(by_parts, at_once, rtol=1e-9)
-    if not missing:  # a part in which a column is missing altogether leaves theirs with NaN
+    if not missing:  # scikit-learn returns NaN after a part in which a column is entirely missing
         theirs = Theirs()
         for part in np.split(np.arange(len(X)), np.cumsum(sizes)[:-1]):
             theirs.partial_fit(X[part], sample_weight=None if w is None else w[part])
@@ -253,7 +253,7 @@ def test_what_cannot_be_scaled_in_place_is_copied():
     assert not np.shares_memory(scaler.transform(locked), locked)
 
 
-# ------------------------------------------------------------------------------------------------------------ refusals
+# -------------------------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])

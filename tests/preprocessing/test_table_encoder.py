@@ -1,4 +1,4 @@
-"""Tables of mixed columns: kinds, levels, missing values, and the same answer from frames and files."""
+"""Tables of mixed columns: kinds, levels, missing values, and the same results from frames and files."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_different_values_are_counted_to_a_few_percent() -> None:
     rng = np.random.default_rng(3)
     few = ColumnSums.of(rng.integers(0, 700, 50_000).astype(float), "x", 0)
     many = ColumnSums.of(rng.integers(0, 20_000, 100_000).astype(float), "x", 0)
-    assert few.distinct == 700  # fewer than are kept: exact
+    assert few.distinct == 700  # fewer than are stored: exact
     # The relative standard error is about 1 / sqrt(1,024) = 3.1 %; nearly all of the 20,000 are drawn.
     assert abs(many.distinct / (20_000 * (1 - np.exp(-5.0))) - 1) < 0.1
 

@@ -1,4 +1,4 @@
-"""A table encoder gives the same answer however rows are kept, cut and weighted.
+"""A table encoder gives the same result for any storage, partition and weighting of the rows.
 
 Why it is not in tests/contract/registry.py: the cases there are fitted on matrices of numbers, and compare all fitted
 attributes after taking the names of columns away. The encoder's one fitted attribute is its plan, which is made of
@@ -114,7 +114,7 @@ def test_frames_give_the_same_bits(keep: Any, blocks_of: int) -> None:
 
 
 def both_fitted(encoder: Any, rows: Any, stored: Any) -> tuple[Any, Any]:
-    """Fits to the rows in memory and as they are stored, which have the same columns."""
+    """Return fits to the rows in memory and in storage, which have the same columns."""
     expected, model = clone(encoder).fit(rows), clone(encoder).fit(stored)
     assert model.columns_ == expected.columns_
     assert model.feature_names_in_.tolist() == rows.column_names

@@ -1,4 +1,4 @@
-"""Text of files: read as codes and words where a file has it so, and encoded as text in memory is."""
+"""Text of files: dictionary-encoded columns are read as codes and words, and encoded like text in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS = 70_000  # more than two blocks
 def table() -> Any:
     rng = np.random.default_rng(0)
     words = np.array(["red", "green", "blue", "Zürich", ""], object)[rng.integers(0, 5, ROWS)]
-    words[ROWS // 2 :] = np.where(words[ROWS // 2 :] == "red", "late", words[ROWS // 2 :])  # in later rows alone
+    words[ROWS // 2 :] = np.where(words[ROWS // 2 :] == "red", "late", words[ROWS // 2 :])  # in later rows only
     words[rng.random(ROWS) < 0.1] = None
     days = np.datetime_as_string(np.datetime64("2024-01-01") + rng.integers(0, 400, ROWS)).astype(object)
     days[rng.random(ROWS) < 0.1] = None

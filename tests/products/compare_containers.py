@@ -1,7 +1,7 @@
 """Fit every case of the contract suite on the same numbers in several containers, and compare; a program that prints JSON.
 
-    python -m tests.products.compare_containers operands       what BLAS is handed (shape, strides, dtype, alignment), and
-                                                               fitted attributes, of products that depend on the layout
+    python -m tests.products.compare_containers operands       BLAS operands (shape, strides, dtype, alignment), and fitted
+                                                               attributes, of products that depend on the layout
     python -m tests.products.compare_containers bits           fitted attributes, with the BLAS of this process
 
 Products are compared in the order in which they are computed: on one thread (SUMMULA_NUM_THREADS=1), since threads that
@@ -131,7 +131,7 @@ def _blocks(collection: Any) -> list[Any]:
 
 
 def _difference(expected: Any, found: Any) -> str:
-    """How two observations differ, in a sentence; empty when they are equal."""
+    """Return a description of the difference of two observations; empty if they are equal."""
     if isinstance(expected, list) and all(isinstance(one, Product) for one in expected):
         pairs = [(a, b) for a, b in zip(expected, found, strict=False) if a != b]
         if pairs:
@@ -162,7 +162,7 @@ def _differing(expected: Found, found: Found) -> Iterator[str]:
 
 
 def _sources(data: Data, weighted: bool, streams: bool, folder: Path) -> dict[str, Callable[[], Any]]:
-    """What makes features, target and weight of each container."""
+    """Return functions that create features, target and weight for each container."""
     weight = data.weight if weighted else None
 
     def in_memory(keep: Any) -> Callable[[], Any]:
@@ -177,7 +177,7 @@ def _sources(data: Data, weighted: bool, streams: bool, folder: Path) -> dict[st
 
 
 def differences(case: Case, mode: str, size: str, folder: Path) -> Iterator[str]:
-    """What differs from an array in C order.
+    """Return the differences from an array in C order.
 
     With `mode` "bits" every other container in turn is compared: bits follow from the operands.
     """

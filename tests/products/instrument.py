@@ -24,8 +24,8 @@ import numpy as np
 __all__ = ["PRODUCTS", "Operand", "Product", "install", "instrumented"]
 
 ALIGNMENT = 64  # bytes
-FILTERS = ("neighbors/search/indexes.py",)  # whose bits do not show: what they let through is measured again
-# A block of rows has at least so many, and so many times as many rows as columns; variables of solvers have not.
+FILTERS = ("neighbors/search/indexes.py",)  # results do not depend on bits of these: their candidates are recomputed
+# A block of rows has at least this number, and this many times as many rows as columns; solver variables have not.
 FEWEST_ROWS, ELONGATED = 60, 5
 MULTIPLIED = ("np.matmul", "np.dot")
 CALLED = (
@@ -42,7 +42,7 @@ CALLED = (
 
 
 class Operand(NamedTuple):
-    """What BLAS is handed: everything but the numbers."""
+    """The operand passed to BLAS: everything but the numbers."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -78,7 +78,7 @@ def _is_block(operand: Any) -> bool:
 
 
 class Products:
-    """What happens at each product: mode "plain", or "by layout", which also records the operands if `recorded` is a list."""
+    """Implementation of products: mode "plain", or "by layout", which also records the operands if `recorded` is a list."""
 
     def __init__(self) -> None:
         self.mode = "plain"

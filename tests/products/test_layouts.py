@@ -1,4 +1,4 @@
-"""The promise of equal bits must not depend on the CPU: what BLAS is handed is the same for every container.
+"""The promise of equal bits must not depend on the CPU: BLAS receives the same operands for every container.
 
 OpenBLAS uses kernels on CPUs with AVX-512 whose summation order follows the memory layout. The first test compares the
 sequences of operands themselves and emulates such a BLAS. Another uses every family of kernels this CPU can run besides

@@ -50,7 +50,7 @@ def best_subset_gain(cells, l2):
 
 
 def score_of(row, nodes, tree):
-    """What a tree says of a row of numbers."""
+    """Return the prediction of a tree for a row of numbers."""
     node = nodes.roots[tree]
     while nodes.column[node] >= 0:
         x = row[nodes.column[node]]

@@ -2,8 +2,8 @@
 
     P(b, V) = sum_i w_i l(y_i, b + V'x_i) + a |V|_1 + lambda/2 ||V||^2                                           (1)
 
-A loss gives value, slope and curvature in the linear predictor (of one output, or of K classes). The minimum is found by
-Newton's method on centred columns, on the support and signs that satisfy the optimality conditions.
+A loss gives value, slope and curvature in the linear predictor (of one output, or of K classes). The minimum is found
+by Newton's method on centred columns, on the support and signs that satisfy the optimality conditions.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def objective(loss, X, y, weight, coef, intercept, l1=0.0, l2=0.0) -> Decimal:
 
 
 def minimum(loss, X, y, weight, start, l1=0.0, l2=0.0, *, intercept=True, positive=False) -> Decimal:
-    """The least of (1); `start` (K, d) guesses which coefficients are zero, and their signs."""
+    """Return the minimum of (1); `start` (K, d) gives the zero pattern and signs to try first."""
     with localcontext() as context:
         context.prec = _DIGITS
         X, y, weight, start = map(decimals, (X, y, weight, start))
@@ -102,7 +102,7 @@ def minimum(loss, X, y, weight, start, l1=0.0, l2=0.0, *, intercept=True, positi
 
 
 def _newton(loss, X, y, weight, scale, pattern, l1, l2, intercept, positive):
-    """The minimum of (1) on a support and signs, or None when it is not optimal."""
+    """Return the minimum of (1) for a support and signs, or None if it is not optimal."""
     d, K = len(X[0]), len(pattern)
     lead = int(intercept)
     use = [(k, j) for k in range(K) for j in range(d) if pattern[k][j] or not (l1 or positive)]

@@ -1,4 +1,4 @@
-"""Least squares in rational numbers: floats are fractions, so the answer below has no rounding at all until the end."""
+"""Least squares in rational numbers: floats are fractions, so results are rounded only once, at the end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _dot(a, b):
 
 
 def _shortest_solution(S, s):
-    """The shortest solution of the consistent system S v = s: v = E'(E E')^-1 e, E the reduced rows that are left."""
+    """Return the minimum-norm solution of the consistent system S v = s: v = E'(E E')^-1 e, E the nonzero reduced rows."""
     rows, pivots = [[*row, right] for row, right in zip(S, s, strict=True)], []
     for j in range(len(S[0])):
         k = len(pivots)

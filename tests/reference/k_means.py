@@ -11,7 +11,7 @@ Array = NDArray[Any]
 
 
 def squared_distances(X: Array, C: Array) -> Array:
-    """Of every row to every centre."""
+    """Return the squared distances of every row to every centre."""
     return ((X[:, None, :].astype(np.float64) - C[None, :, :]) ** 2).sum(axis=2)
 
 
@@ -28,7 +28,7 @@ def lloyd(X: Array, centres: Array, passes: int, weight: Array | None = None) ->
 
 
 def least_inertia_1d(x: Array, k: int) -> float:
-    """The least inertia of k centres of numbers, by dynamic programming.
+    """Return the minimum inertia of k centres of numbers, by dynamic programming.
 
     Clusters are intervals of the sorted numbers. With J(m, i) the least inertia of the first i numbers in m clusters,
     J(m, i) = min over j of J(m - 1, j) + cost(j, i). Wang and Song (2011), Ckmeans.1d.dp, The R Journal 3.

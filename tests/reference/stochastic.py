@@ -34,7 +34,7 @@ def losses(name, epsilon=0.1):
 
 
 def descend(X, y, weight, order, loss, *, l2=0.0, l1=0.0, eta=lambda t: 2.0**-7, batch=1, average=0, intercept=True):
-    """Weights, intercept, their averages, and the sums of losses and penalties met on the way."""
+    """Return weights, intercept, their averages, and the sums of losses and penalties over the steps."""
     value, slope = losses(loss)
     w, b, t, due = np.zeros(X.shape[1]), 0.0, 1, 0.0
     paid, total, total_b, count = np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0.0, 0
@@ -47,14 +47,14 @@ def descend(X, y, weight, order, loss, *, l2=0.0, l1=0.0, eta=lambda t: 2.0**-7,
         slopes = np.array([weight[i] * slope(y[i], p) for i, p in zip(rows, scores, strict=True)]) / len(rows)
         w = (1 - eta(t) * l2) * w - eta(t) * slopes @ X[rows]
         b -= eta(t) * slopes.sum() * intercept
-        after = w.copy()  # averages are taken before the L1 penalty is paid
+        after = w.copy()  # averages are updated before the L1 penalty is applied
         due += eta(t) * l1
-        for j in range(len(w)) if l1 else ():  # every column pays at every step
+        for j in range(len(w)) if l1 else ():  # the penalty is applied to every column at every step
             new = max(0.0, w[j] - (due + paid[j])) if w[j] > 0 else min(0.0, w[j] + (due - paid[j]))
             paid[j] += new - w[j]
             w[j] = new
         if average and t >= average:
             total, total_b, count = total + after, total_b + b, count + 1
         t += 1
-    penalties += len(order) * l1 * np.abs(w).sum()  # as it is in the end
+    penalties += len(order) * l1 * np.abs(w).sum()  # the final state
     return w, b, total / max(count, 1), total_b / max(count, 1), met, penalties

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Columns(NamedTuple):
-    """What the moments of some columns come to."""
+    """Moments of some columns."""
 
     count: Any
     weight: Any

@@ -1,4 +1,4 @@
-"""The page: whole, escaped, and asking nothing of the network; drawings that stay within their frames."""
+"""The report page: complete, escaped, without network requests; drawings within their frames."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VOID = {"meta", "br", "link", "img", "input"}
 
 
 class Page(HTMLParser):
-    """Which elements there are, whether all are closed, and what they refer to."""
+    """Parser that records elements, whether all are closed, and their references."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ def test_names_of_all_kinds_are_escaped() -> None:
         promises=[evil],
         versions={evil: evil},
     )
-    assert Page(text).seen.count("script") == 1  # our own
+    assert Page(text).seen.count("script") == 1  # the report's own script
 
 
 def test_cells_are_shown_for_people_and_sorted_by_value() -> None:
@@ -96,7 +96,7 @@ def test_cells_are_shown_for_people_and_sorted_by_value() -> None:
 
 
 def coordinates(svg: str) -> np.ndarray:
-    """All places in a drawing, x and y."""
+    """Return all coordinates in a drawing, x and y."""
     width, height = map(float, re.search(r'viewBox="0 0 (\S+) (\S+)"', svg).groups())  # type: ignore[union-attr]
     x = re.findall(r'\b(?:x|x1|x2|cx)="([^"]*)"', svg)
     y = re.findall(r'\b(?:y|y1|y2|cy)="([^"]*)"', svg)

@@ -1,4 +1,4 @@
-"""Distributions of losses in [0, 1] with known means, and when a bound is wrong too often."""
+"""Distributions of losses in [0, 1] with known means, and a test of the error rate of a bound."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from scipy import stats
 
 
 class Law(NamedTuple):
-    """How to draw losses, and what their mean is."""
+    """A sampler of losses, and their mean."""
 
     name: str
     sample: Callable[[np.random.Generator, tuple[int, int]], Any]
     mean: float
 
     def draw(self, samples: int, n: int) -> Any:
-        """So many samples of n losses, the same each time."""
+        """Draw samples of n losses, the same each time."""
         return self.sample(np.random.default_rng([n, zlib.crc32(self.name.encode())]), (samples, n))
 
 
@@ -33,5 +33,5 @@ LAWS = [
 
 
 def too_often(wrong: int, times: int, delta: float) -> bool:
-    """Whether this number of failures rejects a probability of delta, by a binomial test at 1 %."""
+    """Return whether this number of failures rejects a probability of delta, by a binomial test at 1 %."""
     return bool(stats.binom.sf(wrong - 1, times, delta) < 0.01)

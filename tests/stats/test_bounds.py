@@ -1,4 +1,4 @@
-"""Bounds in closed form: textbook values, other libraries, and the chance of being wrong."""
+"""Bounds in closed form: textbook values, other libraries, and error rates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_clopper_pearson_is_the_exact_interval_of_scipy() -> None:
             lower, upper = clopper_pearson_bounds(k, n, delta)
             # One-sided at delta each is two-sided at 2 delta.
             expected = stats.binomtest(k, n).proportion_ci(1 - 2 * delta, method="exact")
-            # Theirs is found to 2e-12, and loses digits in 1 - 2 delta.
+            # The reference is accurate to 2e-12, and loses digits in 1 - 2 delta.
             assert lower == pytest.approx(expected.low, rel=1e-5, abs=1e-11)
             assert upper == pytest.approx(expected.high, rel=1e-5, abs=1e-11)
 
@@ -46,7 +46,7 @@ def test_clopper_pearson_at_an_error_of_five_percent() -> None:
 
 
 def test_fifty_nine_rows_without_an_error() -> None:
-    """The rule of auditors: 59 rows without an error say "below 5 %" with confidence 95 %, 58 do not."""
+    """The auditors' rule: 59 rows without an error give "below 5 %" with confidence 95 %, 58 do not."""
     assert clopper_pearson_bounds(0, 59).upper < 0.05 < clopper_pearson_bounds(0, 58).upper
 
 
@@ -118,7 +118,7 @@ def exact_tail(k: int, n: int, q: Fraction) -> Fraction:
 @pytest.mark.parametrize("n", [1, 2, 10, 69])
 @pytest.mark.parametrize("delta", DELTAS)
 def test_clopper_pearson_solves_its_equation_exactly(n: int, delta: float) -> None:
-    """Not a hair inside the exact limit, and within 1e-5 of it, down to the smallest positive delta."""
+    """Never inside the exact limit, and within 1e-5 of it, down to the smallest positive delta."""
     for k in sorted({0, 1, 2, n // 2, n - 1, n} & set(range(n + 1))):
         lower, upper = clopper_pearson_bounds(k, n, delta)
         assert 0 <= lower <= k / n <= upper <= 1

@@ -1,4 +1,4 @@
-"""Bounds by betting: the kernels against the equations, monotone, tight, and wrong no more often than they say."""
+"""Betting bounds: the kernels against the equations, monotonicity, tightness, and error rates."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_wrong_about_as_often_as_it_says(law: Law, n: int) -> None:
 @laws
 @pytest.mark.parametrize("n", [40, 400])
 def test_earlier_losses_never_make_it_wrong_more_often(law: Law, n: int) -> None:
-    """Not even earlier losses whose variance is far too small, or too large, by which too much or little is staked."""
+    """Not even with earlier losses of far too small or too large variance, which make the stakes too large or small."""
     times = 2_000
     x = law.draw(times, n)
     for earlier in (law.draw(1, 300)[0], np.full(300, law.mean), np.arange(300) % 2):
@@ -232,7 +232,7 @@ def test_bounds_take_few_passes_whatever_the_number_of_rows(bounds: Any, monkeyp
     for n in (1_000, 100_000):
         passed = 0
         bounds(np.random.default_rng(7).random(n))
-        # Each of the two is found to 24 bits by halving, which begins from an interval of a few standard errors.
+        # Each bound is computed to 24 bits by bisection, starting from an interval of a few standard errors.
         assert 2 * 10 * n < passed < 2 * 35 * n
 
 

@@ -1,4 +1,4 @@
-"""Families: the log partition against its derivatives, densities against 1, deviances against rivals."""
+"""Families: the log partition against its derivatives, normalised densities, deviances against other libraries."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_deviance_and_likelihood_of_statsmodels(family: Family) -> None:
     weight, frequency = rng.uniform(0.5, 2.0, len(y)), rng.integers(1, 4, len(y)).astype(float)
     phi = 1.0 if family.fixed_dispersion else 0.6
     deviance = trials * np.sum(weight * family.unit_deviance(y, mu))
-    with np.errstate(divide="ignore", invalid="ignore"):  # theirs takes log(0) and drops it
+    with np.errstate(divide="ignore", invalid="ignore"):  # the reference computes log(0) and drops it
         assert deviance == pytest.approx(other.deviance(y, mu, var_weights=weight), rel=1e-8)
     expected = other.loglike(y, mu, var_weights=weight, freq_weights=frequency, scale=phi)
     assert family.log_likelihood(y, mu, phi, weight, frequency) == pytest.approx(expected, rel=1e-9)

@@ -265,7 +265,7 @@ def test_numbers_in_the_frame_are_not_rounded() -> None:
 
 
 class Page(HTMLParser):
-    """Tags must be closed in order; texts and tags are kept."""
+    """Parser that requires tags to be closed in order, and records texts and tags."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -40,7 +40,7 @@ MACHINES: dict[str, tuple[Any, Any]] = {
     "PegasosSVC": (PegasosSVC(0.05, random_state=0), TWO),
     "KernelRidge": (KernelRidge(alpha=0.3, kernel="rbf"), NUMBERS),
 }
-# No steps to stop after, or so few that two are all.
+# No intermediate steps, or only two.
 FINISHED = ("PegasosSVC", "KernelRidge", "LinearSVR, squared")
 every = pytest.mark.parametrize(("model", "y"), MACHINES.values(), ids=MACHINES.keys())
 
@@ -53,7 +53,7 @@ def test_the_data_confirm_it_also_after_loading(model: Any, y: Any, weighted: bo
     summula.save(fitted, tmp_path / "model.safetensors")
     for one in (fitted, summula.load(tmp_path / "model.safetensors")):
         certificate = one.certificate_
-        # `tol` is 1e-3 of most; descent takes a fixed number of steps, and ends further away.
+        # `tol` is 1e-3 for most; stochastic descent takes a fixed number of steps, and ends further away.
         most = 0.25 if isinstance(model, PegasosSVC) else 1e-3
         assert 0 <= certificate.gap <= most * abs(certificate.primal)
         assert certificate.verify(X, y, **given)
@@ -99,7 +99,7 @@ def test_linear_machines_are_those_of_columns_near_zero(model: Any, y: Any) -> N
 
 
 def test_the_gap_contains_the_rounding_of_the_kernel_matrix() -> None:
-    """One class has no dual about the mean: of values of 1e24, rounding is all that tells rows apart."""
+    """One class has no dual about the mean: rows with values of 1e24 differ only by rounding."""
     certificate = OneClassSVM(kernel="linear").fit(X + 1e12).certificate_
     assert np.finfo(float).eps * abs(certificate.primal) <= certificate.gap < np.inf
     checked = certificate.verify(X + 1e12)

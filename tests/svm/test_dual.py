@@ -110,7 +110,7 @@ def test_very_small_and_very_large_prices_end_with_a_true_certificate(C: float) 
     sign, f = np.where(y > 0, 1.0, -1.0), model.decision_function(X)
     beta = np.zeros(100)
     beta[model.support_] = model.dual_coef_[0]
-    # Rows at the price are within the margin, rows at 0 outside of it, up to tol.
+    # Rows with beta = C are within the margin, rows with beta = 0 outside of it, up to tol.
     assert (sign * f)[np.abs(beta) >= C * (1 - 1e-12)].max(initial=-np.inf) <= 1 + 2e-3
     assert (sign * f)[beta == 0].min(initial=np.inf) >= 1 - 2e-3
 

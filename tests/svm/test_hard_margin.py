@@ -1,4 +1,4 @@
-"""Hard margins by any kernel, and what kernels and margins refuse: closed forms, linear programs, no endless loops."""
+"""Hard margins with any kernel, and their errors: closed forms, linear programs, no endless loops."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_the_textbook_objective_is_that_of_svc() -> None:
     ours = LinearSVC(loss="squared_hinge", penalize_intercept=False, C=0.5, tol=1e-8).fit(X, y)
     w, b = ours.coef_[0], ours.intercept_[0]
     short = np.maximum(1 - y * (X @ w + b), 0.0)
-    # Slopes are zero: of w, and of the intercept, which has no penalty.
+    # The gradient is zero, for w and for the unpenalised intercept.
     np.testing.assert_allclose(w - X.T @ (y * short), 0.0, atol=1e-8)
     assert abs(float(y @ short)) <= 1e-8
     assert ours.certificate_.gap <= 1e-8 * ours.certificate_.primal
@@ -146,7 +146,7 @@ def test_columns_of_very_different_scales_converge() -> None:
 def test_one_row_of_nearly_all_weight_is_fitted_and_the_others_as_well_as_can_be(
     model: Any, target: Any, weight: float
 ) -> None:
-    """Beyond some weight the row is a constraint: a larger one changes nothing."""
+    """Above some weight the row is a constraint, and a larger weight has no effect."""
     w = np.ones(300)
     w[7] = weight
     model.fit(X, target, sample_weight=w)

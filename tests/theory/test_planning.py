@@ -1,4 +1,4 @@
-"""Plans keep their promise: by trying every number of rows, and by simulated hold-outs."""
+"""Plans satisfy their guarantees: checked for every number of rows, and by simulated hold-outs."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def test_finite_classes_by_hand() -> None:
     # log(2 * 1000 / 0.05) = 10.5966; deviation 10.5966 / (2 * 0.01), excess four times that.
     assert sample_size(0.1, 0.05, hypotheses=1_000, kind="deviation") == math.ceil(529.83)
     assert sample_size(0.1, 0.05, hypotheses=1_000) == math.ceil(2119.32)
-    # log(1000 / 0.05) / 0.1 = 99.03, whatever the kind.
+    # log(1000 / 0.05) / 0.1 = 99.03, for every kind.
     for kind in ("excess", "deviation"):
         assert sample_size(0.1, 0.05, hypotheses=1_000, realizable=True, kind=kind) == 100
     # Ten numbers of 64 bits: 640 log 2 + log 40 = 447.30; times 2 / 0.01.

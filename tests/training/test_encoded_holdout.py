@@ -1,4 +1,4 @@
-"""Held-out rows are encoded once per encoding, whatever is computed from them."""
+"""Held-out rows are encoded once per encoding, for all results computed from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ensembles: weights by predictions for rows left out, and whether they join and win a comparison."""
+"""Ensembles: weights from out-of-fold predictions, and their part in a comparison."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_opposite_errors_cancel() -> None:
 
 
 def test_weights_are_those_of_least_squares() -> None:
-    """Of independent errors with variances 1 and 4 the best weights are 0.8 and 0.2."""
+    """For independent errors with variances 1 and 4 the optimal weights are 0.8 and 0.2."""
     rng = np.random.default_rng(0)
     errors = rng.normal(size=(2, 12_000)) * [[1.0], [2.0]]
     assert SQUARED.loss is not None

@@ -33,7 +33,7 @@ def test_they_are_compared_and_beat_the_baseline(stream: bool) -> None:
 
 
 def test_costs_decide() -> None:
-    """A missed "yes" is so dear that "no" is said only where it is almost certain."""
+    """A missed "yes" is so expensive that "no" is predicted only if it is almost certain."""
     dear = {"no": {"no": 0, "yes": 50}, "yes": {"no": 1, "yes": 0}}
     cheap, careful = (
         summula.train(table(), "y", models=["naive_bayes"], time=3_600, progress=False, costs=costs)

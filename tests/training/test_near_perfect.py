@@ -1,4 +1,4 @@
-"""Columns that are target leakage only together get a remark; good models do not."""
+"""Columns that are target leakage only jointly are reported; good models are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hold-out and folds: shares, classes, groups, times."""
+"""Hold-out and folds: fractions, classes, groups, times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`summula.train`: tables it takes, what it returns, how rows are held out, metrics, and what it refuses."""
+"""`summula.train`: supported tables, results, held-out rows, metrics, and errors."""
 
 from __future__ import annotations
 

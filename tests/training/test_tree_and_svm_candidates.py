@@ -18,7 +18,7 @@ NAMES = ["tree", "forest", "svm"]
 
 
 def table(kind: str, n: int = 240) -> pa.Table:
-    """A ring in two columns, a town and gaps: what linear models cannot tell."""
+    """A ring in two columns, a town and gaps, which linear models cannot separate."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 2))
     town = np.where(rng.random(n) < 0.5, "Bonn", "Ulm")

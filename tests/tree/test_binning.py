@@ -1,4 +1,4 @@
-"""Bin edges: between few values, at quantiles of many, whatever they are."""
+"""Bin edges: between few values, at quantiles of many, for arbitrary data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decision trees: the tree of the definition, that of scikit-learn, pruning, categories, missing values, bad input."""
+"""Decision trees: the tree by definition, scikit-learn's tree, pruning, categories, missing values, bad input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled loops of trees against plain ones; sums are of whole numbers, so that equality is exact."""
+"""Compiled loops of trees against plain ones; sums of integers, so that equality is exact."""
 
 from __future__ import annotations
 

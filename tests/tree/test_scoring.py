@@ -1,4 +1,4 @@
-"""Rows scored by asking every node end in the leaves they would walk to."""
+"""Rows scored by evaluating every node reach the same leaves as by traversal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from summula.ensemble import HistGradientBoostingClassifier
 from summula.tree.prediction.predictor_kernels import add_scores
-from summula.tree.prediction.scoring_kernels import Questions
+from summula.tree.prediction.scoring_kernels import InnerNodes
 
 
 def model(leaves, classes, n=3_000):
@@ -34,8 +34,8 @@ def test_scores_are_those_of_the_way_down(leaves, classes, kind, order):
     add_scores(rows, nodes, 0, nodes.n_trees, down)
     nodes.add_scores(rows, asked)
     np.testing.assert_array_equal(asked, down)
-    questions = Questions.of(nodes, np.dtype(kind))
-    assert (questions is None) == (int(np.diff(nodes.roots).max()) > 127)
+    inner = InnerNodes.of(nodes, np.dtype(kind))
+    assert (inner is None) == (int(np.diff(nodes.roots).max()) > 127)
     for few in (0, 1, 49, 300):
         some = np.zeros((few, width))
         nodes.add_scores(rows[:few], some)

@@ -311,14 +311,14 @@ def _batches(run: Run, size: int, key: int) -> Iterator[Chunk]:
         yield _gathered(run, [(int(k) * stretch, min((int(k) + 1) * stretch, n)) for k in order[first : first + count]])
 
 
-def _gathered(run: Run, stretches: list[tuple[int, int]]) -> Chunk:
+def _gathered(run: Run, runs: list[tuple[int, int]]) -> Chunk:
     """Return several runs of rows as one chunk."""
     source = run.source
     if isinstance(source, MemorySource):
-        rows = np.concatenate([np.arange(a, b) for a, b in stretches])
+        rows = np.concatenate([np.arange(a, b) for a, b in runs])
         return source.chunk(0, source.n_rows).take(rows)
     part = run.parts[0]
-    parts = [Part(source, a, b, b - a, part.step) for a, b in stretches]
+    parts = [Part(source, a, b, b - a, part.step) for a, b in runs]
     with closing(run.engine.map_ordered(_read, parts, n_jobs=run.n_jobs)) as results:
         read = list(results)
     weight = None if read[0][1] is None else np.concatenate([w for _, w in read])

@@ -203,7 +203,7 @@ class LinearRegression(FormulaModel, FactorTerms, LeastSquaresModel):
     def _interval_function(self, level: float) -> RowFunction:
         if not is_fraction(level):
             raise ParameterError(f"interval={level!r} is not a probability between 0 and 1; pass one such as 0.95.")
-        self._refuse_summary()
+        self._check_summary_applies()
         fit = self._fit
         if not self._given.one_target:
             raise ParameterError("Prediction intervals support one target only; fit one model per target.")

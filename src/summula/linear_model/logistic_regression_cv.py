@@ -29,7 +29,7 @@ from summula.core.model_files import schema
 from summula.linear_model.cross_validation.folds import batches_of, most_groups
 from summula.linear_model.cross_validation.likelihood_folds import (
     Codes,
-    Judged,
+    ScoredModels,
     Scores,
     Split,
     path_of,
@@ -357,7 +357,7 @@ class LogisticRegressionCV(LogisticRegression):
         if set(to_scorer) - {"sample_weight"}:
             raise DataError("The rows are read from files, so scorers support no metadata except sample_weight.")
         m, K, d = coef.shape
-        judged = Judged(split.batch, split.number, coef.reshape(m * K, d).T, intercept.ravel())
+        judged = ScoredModels(split.batch, split.number, coef.reshape(m * K, d).T, intercept.ravel())
         pieces = run.sum(Scores, judged, "scores").pieces
         scores = np.concatenate([piece[0] for piece in pieces]).reshape(-1, m, K)
         codes = np.concatenate([piece[1] for piece in pieces])

@@ -156,13 +156,13 @@ class PolynomialRegression(LeastSquaresModel):
 
     def _paired(self, other: Any) -> tuple[Gram, Gram]:
         """Return the sums of both fits in the monomials of this one, converted by (1) for the affine map t2 -> t1."""
-        mine, theirs = super()._paired(other)
+        own, new = super()._paired(other)
         t = len(self._fit.rss)
         # The other model's t is (t - c) / h for this model's t; the matrix of (1) for these c and h converts monomials.
         shift, stretch = (self._centre - other._centre) / other._scale, self._scale / other._scale
         M = _expansion(self.powers_, shift, stretch).T
         offset = np.concatenate([M[1:, 0], np.zeros(t)]).astype(np.float64)
-        return mine, theirs.transformed(_with_targets(M[1:, 1:].astype(np.float64), t), offset)
+        return own, new.transformed(_with_targets(M[1:, 1:].astype(np.float64), t), offset)
 
     def _frame_of_reference(self, run: Run) -> tuple[Array, Array]:
         """Return c and h of equation (1)."""

@@ -412,7 +412,7 @@ class RidgeCV(LeastSquaresModel):
         self._check_finite(run, fit)
         name(fit)
 
-    def _refuse_summary(self) -> None:
+    def _check_summary_applies(self) -> None:
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)

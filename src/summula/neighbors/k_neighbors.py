@@ -61,7 +61,7 @@ def _averaged(find: Callable[[Chunk], Neighbors], average: Callable[[Neighbors],
     return values
 
 
-def _refuse_missing_target(y: Array | None, name: str) -> None:
+def _raise_if_target_missing(y: Array | None, name: str) -> None:
     """Raise if a target is missing, even if rows may have missing values."""
     if y is None:
         return
@@ -184,7 +184,7 @@ class KNeighborsModel(LeaveOneOutCurve, NeighborSearch):
         name, found = type(self).__name__, survey(run)
         if not found.is_finite:
             run.raise_if_not_finite()
-            _refuse_missing_target(found.targets.y, name)
+            _raise_if_target_missing(found.targets.y, name)
         self._check_algorithm()
         features = self._reading(X)
         features.release()
@@ -204,7 +204,7 @@ class KNeighborsModel(LeaveOneOutCurve, NeighborSearch):
             values = X = np.array(chunk.block())
         if not np.isfinite(values).all() or (chunk.y is not None and not np.isfinite(chunk.y).all()):
             run.raise_if_not_finite()
-            _refuse_missing_target(chunk.y, type(self).__name__)
+            _raise_if_target_missing(chunk.y, type(self).__name__)
         if self.metric == "precomputed" and X.shape[0] != X.shape[1]:
             raise DataError(
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix: "

@@ -127,7 +127,7 @@ class Penalty(NamedTuple):
         straight = cost(1.0) + float(np.maximum(whole, 0.0).sum())
         return (straight, 1.0) if straight < scaled else (scaled, t)
 
-    def surely_zero(self, v: Array, slope: Array, reach: Array) -> NDArray[np.bool_]:
+    def certified_zero(self, v: Array, slope: Array, reach: Array) -> NDArray[np.bool_]:
         """Return the coordinates that are zero in every minimiser (gap-safe screening).
 
         `slope` is a feasible dual point, and `reach` a bound on its distance to the optimal one.

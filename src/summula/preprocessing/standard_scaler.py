@@ -99,7 +99,7 @@ class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
 
     def _sums_of(self, run: Run) -> Moments:
         if run.source.is_sparse:
-            _refuse_centring(self.with_mean)
+            _raise_if_centring(self.with_mean)
         sums: Moments = super()._sums_of(run)
         if self.with_std:
             raise_if_overflowing(run.source, sums.square)
@@ -177,7 +177,7 @@ class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
         return np.empty((source.n_rows, source.n_features), source.dtype, order=first.order)
 
     def _scaled_sparse(self, source: Source, *, invert: bool) -> Any:
-        _refuse_centring(self.with_mean)
+        _raise_if_centring(self.with_mean)
         X = source.chunk(0, source.n_rows).X.copy()
         if self.scale_ is not None:
             scale = self.scale_.astype(X.dtype)[X.indices]
@@ -191,6 +191,6 @@ class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
         return tags
 
 
-def _refuse_centring(with_mean: bool) -> None:
+def _raise_if_centring(with_mean: bool) -> None:
     if with_mean:
         raise DataError("Cannot center sparse matrices: pass `with_mean=False` instead, or convert X to a dense array.")

@@ -77,7 +77,7 @@ def permutation_importances(
     trees: PackedTrees, bins: BinMap, data: ForestRows, n_jobs: int | None
 ) -> OutOfBagImportances:
     """Return the importances of all columns."""
-    of_tree = functools.partial(_rises_of_tree, trees, bins, data)
+    of_tree = functools.partial(_increases_of_tree, trees, bins, data)
     with closing(local_engine().map_ordered(of_tree, range(trees.n_trees), n_jobs=n_jobs)) as found:
         rises = np.array(list(found)).T
     there = ~np.isnan(rises[0])
@@ -87,7 +87,7 @@ def permutation_importances(
     return OutOfBagImportances(mean, error, rises)
 
 
-def _rises_of_tree(trees: PackedTrees, bins: BinMap, data: ForestRows, tree: int) -> Array:
+def _increases_of_tree(trees: PackedTrees, bins: BinMap, data: ForestRows, tree: int) -> Array:
     """Return the increase of the loss of one tree by shuffling each column; 0 for columns it does not split."""
     one, which = trees.only(tree), data.bootstrap.out_of_bag(tree)
     assert data.values is not None

@@ -148,7 +148,6 @@ class LeftOutModel(NamedTuple):
 class LeftOutSums(Sum):
     """Sums over rows of the weighted squared errors w e^2 per target and alpha, of their squares, and the spread of y.
 
-    `joint` are the squares of their means over the targets. `alone` are rows of leverage 1, by number; their errors
     `joint` are the squares of their means over the targets. `alone` are the row numbers of rows of leverage 1, whose
     errors are excluded from the sums.
     """

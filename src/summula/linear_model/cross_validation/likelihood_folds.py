@@ -1,13 +1,10 @@
 """The splits of a cross-validated likelihood: regularisation paths fitted on training rows, scored on test rows.
 
-Rows stay where they are, in memory, files or a cluster: each sum goes over all of them, with weights times how often
 Rows are not copied from memory, files or a cluster: each sum goes over all of them, with weights multiplied by the
 number of times the split trains on a row,
 
     sum over a split = sum_i c_i w_i (...),       c_i = 0 or 1, unless a splitter repeats rows                  (1)
 
-With many columns, rows in memory are taken out of the data instead. Models along a path start from the one before, the
-strongest penalty first. A class of which a split has no training row has the probability 0 in the limit: the others are
 With many columns, the training rows are copied instead if they are in memory. Each model of a path is warm-started from
 the previous one, strongest penalty first. A class without training rows in a split has probability 0 in the limit: the
 model is fitted to the remaining classes, and the score of the missing class is set far below theirs.
@@ -38,7 +35,7 @@ from summula.linear_model.glm.objective import GlmFit, GlmProblem
 from summula.linear_model.l1.likelihood import at_once
 from summula.losses import Multinomial
 
-__all__ = ["Codes", "FoldRun", "Judged", "Scores", "Split", "path_of", "train_of", "with_labels"]
+__all__ = ["Codes", "FoldRun", "ScoredModels", "Scores", "Split", "path_of", "train_of", "with_labels"]
 
 Array = NDArray[Any]
 
@@ -178,7 +175,7 @@ class Codes(Sum):
         return cls((chunk.codes.copy(),))
 
 
-class Judged(NamedTuple):
+class ScoredModels(NamedTuple):
     """Models (concatenated slopes, intercepts) and the split whose test rows they score."""
 
     batch: Batch
@@ -194,7 +191,7 @@ class Scores(Sum):
     pieces: tuple[tuple[Array, Array, Array | None], ...]
 
     @classmethod
-    def map(cls, chunk: Chunk, params: Judged) -> Self:
+    def map(cls, chunk: Chunk, params: ScoredModels) -> Self:
         """The pieces of one chunk."""
         times = params.batch.test[params.number][params.batch.of(chunk.start, chunk.stop)]
         rows = np.repeat(np.arange(len(times)), times)

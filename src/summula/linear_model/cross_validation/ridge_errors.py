@@ -5,8 +5,6 @@ training means m the test rows have the products M = sum (z - m)(z - m)', and
 
     sum of squared errors = M_yy - 2 v'M_xy + v'M_xx v                                                            (1)
 
-R2 compares it with the spread of y about its own mean in the test rows. Where (1) would cancel, or products have lost
-too many digits, triangular factors of the groups take the place of the products, and (1) is the squared length of
 R2 compares it with the sum of squares of y about its mean in the test rows. Where (1) would cancel, or products have
 lost too many digits, triangular factors of the groups replace the products, and (1) is the squared length of
 R (y - m_y) - R (x - m_x) v. Squared errors need no further pass over the rows; other scores need predictions.

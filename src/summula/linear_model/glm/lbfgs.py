@@ -30,10 +30,10 @@ class _Whole:
     def __init__(self, factor: Factor) -> None:
         self._F = factor.half_inverse()  # H0^-1 = F F'
 
-    def away(self, u: Array) -> Array:
+    def solve(self, u: Array) -> Array:
         return np.asarray(self._F @ u)
 
-    def back(self, g: Array) -> Array:
+    def solve_transposed(self, g: Array) -> Array:
         return np.asarray(self._F.T @ g)
 
 
@@ -43,11 +43,11 @@ class _Blocks:
     def __init__(self, blocks: list[Array]) -> None:
         self._blocks = blocks
 
-    def away(self, u: Array) -> Array:
+    def solve(self, u: Array) -> Array:
         parts = u.reshape(len(self._blocks), -1)
         return np.concatenate([F @ part for F, part in zip(self._blocks, parts, strict=True)])
 
-    def back(self, g: Array) -> Array:
+    def solve_transposed(self, g: Array) -> Array:
         parts = g.reshape(len(self._blocks), -1)
         return np.concatenate([F.T @ part for F, part in zip(self._blocks, parts, strict=True)])
 
@@ -58,10 +58,10 @@ class _Scales:
     def __init__(self, diagonal: Array) -> None:
         self._size = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
 
-    def away(self, u: Array) -> Array:
+    def solve(self, u: Array) -> Array:
         return np.asarray(self._size * u)
 
-    def back(self, g: Array) -> Array:
+    def solve_transposed(self, g: Array) -> Array:
         return np.asarray(self._size * g)
 
 
@@ -97,7 +97,7 @@ def minimise_by_lbfgs(objective: Objective, x: Array, rough: Factor | None, on_s
         return here.value, here.gradient
 
     def enough(x: Array, value: float, gradient: Array) -> bool:
-        left = M.back(gradient)
+        left = M.solve_transposed(gradient)
         decrement = float(left @ left) / 2
         stop = on_step is not None and on_step(x, Local(value, gradient), np.inf)  # no bound is known here
         return bool(stop or decrement <= problem.tolerance * abs(value))

@@ -175,7 +175,7 @@ class GlmModel(LinearScores):
 
         check_is_fitted(self)
         _check_options(options, groups)
-        self._refuse_summary()
+        self._check_summary_applies()
         certificate, (family, link) = self.certificate_, self._distribution()
         if options.ratios and link.name not in ("logit", "log"):
             raise ParameterError(f"odds_ratios=True needs the logit or the log link, but this model has {link.name!r}.")
@@ -208,7 +208,7 @@ class GlmModel(LinearScores):
             run = Run(self, with_groups(source, groups), quiet=True)
         return summarise(inputs, options, run)
 
-    def _refuse_summary(self) -> None:
+    def _check_summary_applies(self) -> None:
         """Raise if the usual standard errors do not apply to this fit."""
         certificate = getattr(self, "certificate_", None)
         if certificate is None:

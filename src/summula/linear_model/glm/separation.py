@@ -54,12 +54,12 @@ def separation_of_fit(run: Run, problem: GlmProblem, fit: GlmFit) -> Found | Non
     classes = (Logistic, Multinomial, BinaryProbit, BinaryCLogLog)
     if problem.penalised or problem.low is not None or not isinstance(problem.loss, classes):
         return None
-    if not (_may_be(fit, problem) and _looks_so(run, problem, fit)):
+    if not (_may_be_separated(fit, problem) and _is_suspicious(run, problem, fit)):
         return None
     return _decided(run, problem)
 
 
-def _may_be(fit: GlmFit, problem: GlmProblem) -> bool:
+def _may_be_separated(fit: GlmFit, problem: GlmProblem) -> bool:
     """Whether (1) does not rule out separation."""
     if fit.half_inverse is None or fit.largest is None or fit.free is None or fit.free.shape[1]:
         return True
@@ -68,15 +68,15 @@ def _may_be(fit: GlmFit, problem: GlmProblem) -> bool:
     return not float(np.tile(size, problem.outputs) @ error) <= (_UNSURE if fit.converged else 1.0)
 
 
-def _looks_so(run: Run, problem: GlmProblem, fit: GlmFit) -> bool:
-    doubt = run.sum(_Doubt, (fit.at(problem), fit.half_inverse, fit.free), "far-out scores")
+def _is_suspicious(run: Run, problem: GlmProblem, fit: GlmFit) -> bool:
+    doubt = run.sum(_ExtremeScores, (fit.at(problem), fit.half_inverse, fit.free), "far-out scores")
     if fit.half_inverse is None:
         return doubt.score > _BEYOND
     return doubt.error > (_UNSURE if fit.converged else 1.0) or doubt.free > 1e-4
 
 
 @dataclass(frozen=True)
-class _Doubt(Sum):
+class _ExtremeScores(Sum):
     """Over rows with extreme scores: the largest score difference, its largest standard error, and its freedom."""
 
     score: float = field(metadata=merged_by(max))
@@ -105,16 +105,16 @@ class _Doubt(Sum):
             return cls(float(below.max(initial=0.0)), 0.0, 0.0)
         far, chunk = far[rows], chunk.take(rows)
         u = np.stack(list(coordinates(chunk, at, F)), axis=1)
-        error = np.linalg.norm(_to_the_best(u, below[rows]), axis=2)
+        error = np.linalg.norm(_gaps_to_best(u, below[rows]), axis=2)
         free = 0.0
         if N.shape[1]:
-            moved = np.abs(_to_the_best(np.stack(list(coordinates(chunk, at, N)), axis=1), below[rows]))
+            moved = np.abs(_gaps_to_best(np.stack(list(coordinates(chunk, at, N)), axis=1), below[rows]))
             size = np.stack(list(coordinates(_absolute(chunk), at._replace(origin=-abs(at.origin)), abs(N))), axis=1)
             free = float((moved[far] / np.maximum(size[far], 1e-300)).max(initial=0.0))
         return cls(float(below.max()), float(error[far].max(initial=0.0)), free)
 
 
-def _to_the_best(u: Array, below: Array) -> Array:
+def _gaps_to_best(u: Array, below: Array) -> Array:
     """Return the values for the differences between each score and the best one."""
     return u if u.shape[1] == 1 else u - u[np.arange(len(u)), below.argmin(axis=1)][:, None]
 

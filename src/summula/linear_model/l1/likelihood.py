@@ -44,7 +44,7 @@ from summula.linear_model.glm.bounds.returned import point_of, returned, rounded
 from summula.linear_model.glm.objective import GlmFit, GlmProblem, Objective, Offer
 from summula.linear_model.glm.solver import first_guess, representative
 from summula.linear_model.l1.quadratic_model import Point, QuadraticModel, evaluated, local_gap, promise_of, slopes_of
-from summula.linear_model.l1.working_set import HeldColumns
+from summula.linear_model.l1.working_set import WorkingSetColumns
 
 if TYPE_CHECKING:
     from summula.core.estimator.run import Run
@@ -155,7 +155,7 @@ class _Descent:
         order = 2 if more and goal.steps + 1 < goal.max_steps else 1  # (the last step needs no Hessian after it)
         found = _backtracked(objective, at, step, promise, order, noise)
         if found is None:
-            return self._give_up(left)
+            return self._recompute_or_stop(left)
         goal.steps += 1
         self.at, self.fresh = found, found.here.hessian is not None
         if found.here.hessian is not None:
@@ -179,9 +179,9 @@ class _Descent:
             if _gap(self.objective, there) < left / 2:
                 self.at, self.fresh, self.best = there, False, left
                 return None
-        return self._give_up(left)
+        return self._recompute_or_stop(left)
 
-    def _give_up(self, left: float) -> str | None:
+    def _recompute_or_stop(self, left: float) -> str | None:
         """Recompute an old Hessian; with a fresh one, no step can help."""
         if not self.fresh:
             self._renew()
@@ -233,7 +233,7 @@ def restricted(run: Run, columns: Columns) -> Run:
 
 def _on(full: Objective, columns: Columns, moving: NDArray[np.bool_]) -> Objective:
     """Return J on some of the columns; slopes that are not `moving` may be held fixed."""
-    if isinstance(full, HeldColumns):
+    if isinstance(full, WorkingSetColumns):
         return full.on(columns, moving)
     return Objective(restricted(full.run, columns), full.problem._replace(family=None), full.origin[columns])
 
@@ -315,7 +315,7 @@ def solve_l1(
         x = point_of(start[1], start[0], origin, problem.intercept)
     whole = at_once(run, problem)
     held = not (whole or source.streams or source.is_sparse)
-    objective = HeldColumns(run, problem, origin) if held else Objective(run, problem, origin)
+    objective = WorkingSetColumns(run, problem, origin) if held else Objective(run, problem, origin)
 
     def on_step(now: Objective, at: Point, gap: float) -> bool:
         if offer is not None and now is objective and now.state.sums is not None:

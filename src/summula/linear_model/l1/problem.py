@@ -206,7 +206,7 @@ def certified_zeros(solution: L1Solution, squares: Array, penalty: Penalty) -> N
     """Return a mask of the columns whose coefficients are zero in every minimiser, by (2)."""
     slope = solution.slope - penalty.l2 * solution.v
     reach = np.sqrt(2 * max(solution.gap, 0.0) * (squares + penalty.l2))
-    return penalty.surely_zero(solution.v, penalty.dual_scale(slope) * slope, reach)
+    return penalty.certified_zero(solution.v, penalty.dual_scale(slope) * slope, reach)
 
 
 @schema.saved(

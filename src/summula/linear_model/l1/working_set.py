@@ -24,7 +24,7 @@ from summula.linear_model.glm.sums import Slopes, dense_sums, derivatives_at, in
 if TYPE_CHECKING:
     from summula.core.estimator.run import Run
 
-__all__ = ["HeldColumns"]
+__all__ = ["WorkingSetColumns"]
 
 Array = NDArray[Any]
 Columns = NDArray[np.intp]
@@ -32,7 +32,7 @@ Columns = NDArray[np.intp]
 _LEADING_ROWS = 256  # rows used to determine whether columns are far from 0
 
 
-class HeldColumns(Objective):
+class WorkingSetColumns(Objective):
     """J on dense rows in memory; `on` restricts it to some of the columns."""
 
     def __init__(self, run: Run, problem: GlmProblem, origin: Array) -> None:
@@ -99,7 +99,7 @@ class HeldColumns(Objective):
 class FewColumns(Objective):
     """J on some of the columns of rows in memory."""
 
-    def __init__(self, whole: HeldColumns, columns: Columns, moving: NDArray[np.bool_]) -> None:
+    def __init__(self, whole: WorkingSetColumns, columns: Columns, moving: NDArray[np.bool_]) -> None:
         super().__init__(whole.run, whole.problem, whole.origin[columns])
         self.whole, self.p = whole, self.first + len(columns)
         self.held = whole.block(columns)
@@ -143,7 +143,7 @@ def _copied(block: Array) -> Array:
     return copy
 
 
-def predictor(whole: HeldColumns, block: Array, theta: Array) -> Array:
+def predictor(whole: WorkingSetColumns, block: Array, theta: Array) -> Array:
     """Return eta of all rows."""
     eta = product(block, theta.astype(block.dtype)).astype(np.float64, copy=False)
     offset = whole.chunk.offset

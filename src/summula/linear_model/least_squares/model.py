@@ -290,7 +290,7 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
             raise ParameterError('Grouped standard errors need both: summary(cov="cluster", groups=...).')
         if lags is not None and (cov != "HAC" or not integer(0).accepts(lags)):
             raise ParameterError(f'lags={lags!r} is invalid: pass a non-negative int (or None), with cov="HAC".')
-        self._refuse_summary()
+        self._check_summary_applies()
         if cov == "HAC" and self._given.weighted and weights == "frequency":
             raise ParameterError('cov="HAC" uses the order of the rows: pass weights="precision".')
         run = None if cov == "classical" else self._training_run(X, y, sample_weight, cov, groups)
@@ -304,7 +304,7 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
             basis=self._basis(),
         )
 
-    def _refuse_summary(self) -> None:
+    def _check_summary_applies(self) -> None:
         """Raise if the classical standard errors do not apply to this fit."""
         from sklearn.utils.validation import check_is_fitted
 

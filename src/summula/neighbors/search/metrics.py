@@ -177,7 +177,7 @@ def chosen_metric(metric: Any, p: float, params: Mapping[str, Any] | None, colum
     """Return the metric for the parameters of an estimator."""
     options = dict(params or {})
     if is_distance_metric(metric):
-        _refuse_options(type(metric).__name__, options)
+        _check_options(type(metric).__name__, options)
     if not isinstance(metric, str):
         return PairwiseMetric(metric, options)
     name = _ALIASES.get(metric, metric)
@@ -187,16 +187,16 @@ def chosen_metric(metric: Any, p: float, params: Mapping[str, Any] | None, colum
             raise ParameterError(f"metric_params={{'p': {power}}}: the power of a Minkowski distance must be positive.")
         if options.get("w") is None:
             options.pop("w", None)
-            _refuse_options(name, options)
+            _check_options(name, options)
             return _minkowski(power)
         if np.isinf(power):
             raise ParameterError("The weights 'w' of metric_params need a finite p.")
         return PairwiseMetric(name, {"p": power, "w": _weights(options, columns)})
     if name in ("nan_euclidean", "precomputed"):
-        _refuse_options(name, options)
+        _check_options(name, options)
     if name in ("nan_euclidean", "precomputed") or name in _SCIPY:
         return PairwiseMetric(name, options)
-    _refuse_options(name, options)
+    _check_options(name, options)
     if name == "haversine" and columns != 2:
         raise ParameterError(
             f"Haversine distance only valid in 2 dimensions, but X has {columns} columns: pass latitude and longitude "
@@ -221,7 +221,7 @@ def _minkowski(p: float) -> Metric:
     return Metric(CHEBYSHEV, 1.0, 1.0, 1.0) if np.isinf(p) else Metric(POWER, p, 1.0, 1.0 / p)
 
 
-def _refuse_options(name: str, options: Mapping[str, Any]) -> None:
+def _check_options(name: str, options: Mapping[str, Any]) -> None:
     if options:
         raise ParameterError(
             f"metric={name!r} does not support {', '.join(map(repr, options))} in metric_params: drop it."

@@ -39,10 +39,10 @@ _CURVED = 1e-12  # y's relative to |y| |s| below which a pair says nothing about
 class Preconditioner(Protocol):
     """R of H0 = R'R, by its inverse."""
 
-    def away(self, u: Array) -> Array:
+    def solve(self, u: Array) -> Array:
         """R^-1 u."""
 
-    def back(self, g: Array) -> Array:
+    def solve_transposed(self, g: Array) -> Array:
         """R'^-1 g."""
 
 
@@ -122,9 +122,9 @@ def lbfgs(
     start = x
 
     def at(u: Array) -> _Here:
-        x = start + preconditioner.away(u) if u.any() else start
+        x = start + preconditioner.solve(u) if u.any() else start
         value, gradient = evaluate(x)
-        return _Here(u, x, value, preconditioner.back(gradient), gradient)
+        return _Here(u, x, value, preconditioner.solve_transposed(gradient), gradient)
 
     here = at(np.zeros_like(x))
     trace, pairs, status = [here.value], _Pairs(memory, len(x)), "max_iter"

@@ -23,8 +23,8 @@ __all__ = [
     "EPSILON",
     "draw_column",
     "grow",
+    "improves_enough",
     "is_large_enough",
-    "is_worth_it",
     "measure",
     "send_missing",
     "set_children",
@@ -84,7 +84,7 @@ def is_large_enough(node: Any, parameters: Any) -> bool:
 
 
 @internal_kernel
-def is_worth_it(node: Any, total: Any, parameters: Any) -> bool:
+def improves_enough(node: Any, total: Any, parameters: Any) -> bool:
     """Set the improvement of the split found, if any; return whether it is allowed."""
     if node.feature < 0:
         return False
@@ -105,7 +105,7 @@ def _open_node(
         return False
     goes_left = flags[number if len(flags) > 1 else 0]
     _search(table, tree, node, total, parameters, goes_left, scratch)
-    return bool(is_worth_it(node, total, parameters))
+    return bool(improves_enough(node, total, parameters))
 
 
 @internal_kernel

@@ -18,8 +18,8 @@ from summula.core.compilation.compile import internal_kernel, non_allocating_ker
 from summula.tree.binned.grow_kernels import (
     EPSILON,
     draw_column,
+    improves_enough,
     is_large_enough,
-    is_worth_it,
     measure,
     send_missing,
     set_children,
@@ -169,7 +169,7 @@ def decide_splits(
         _search_cells(table, node, total, slot, parameters, goes_left, work)
         if slot.useful == 0 and slot.visited < len(table.is_categorical):
             kinds[number] = UNDECIDED
-        elif is_worth_it(node, total, parameters):
+        elif improves_enough(node, total, parameters):
             kinds[number], left_rows[number] = SPLITTABLE, slot.n_left
             send_missing(node, slot.n_left, goes_left)
 

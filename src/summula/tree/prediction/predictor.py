@@ -19,7 +19,7 @@ from summula.core.model_files import schema
 from summula.tree.columns.binning import BinMap
 from summula.tree.growing.nodes import Tree
 from summula.tree.prediction.predictor_kernels import add_scores
-from summula.tree.prediction.scoring_kernels import ROWS, Questions, add_scores_by_bits
+from summula.tree.prediction.scoring_kernels import ROWS, InnerNodes, add_scores_by_bits
 
 __all__ = ["Nodes"]
 
@@ -180,12 +180,12 @@ class Nodes(NamedTuple):
 
     def add_scores(self, X: Array, out: Array) -> None:
         """Add the values of all trees to the scores of rows, shape (rows, trees per iteration)."""
-        questions = Questions.of(self, X.dtype) if len(X) > _FEW else None
-        if questions is None:
+        inner = InnerNodes.of(self, X.dtype) if len(X) > _FEW else None
+        if inner is None:
             add_scores(X, self, 0, self.n_trees, out)
         else:
-            rows, bits = np.empty((X.shape[1], ROWS), X.dtype), np.empty(ROWS, questions.keep.dtype)
-            add_scores_by_bits(X, questions, rows, bits, out)
+            rows, bits = np.empty((X.shape[1], ROWS), X.dtype), np.empty(ROWS, inner.keep.dtype)
+            add_scores_by_bits(X, inner, rows, bits, out)
 
     def importances(self, n_features: int, *, by_gain: bool) -> Array:
         """Return the importance of each column: the sum of its gains, or the number of its splits."""

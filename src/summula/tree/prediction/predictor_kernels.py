@@ -15,7 +15,7 @@ _TOGETHER = 64  # number of rows that traverse a tree simultaneously
 
 
 @internal_kernel
-def _go_down(X: Any, start: int, stop: int, nodes: Any, tree: int, at: Any) -> None:
+def _traverse(X: Any, start: int, stop: int, nodes: Any, tree: int, at: Any) -> None:
     """Write the leaves of some rows in one tree to `at`.
 
     The rows traverse the tree simultaneously, level by level, which hides the latency of memory accesses. Whether a row
@@ -56,7 +56,7 @@ def _add_scores(X: Any, nodes: Any, first: int, last: int, at: Any, out: Any) ->
         k = tree % width
         for start in range(0, n, _TOGETHER):
             stop = min(start + _TOGETHER, n)
-            _go_down(X, start, stop, nodes, tree, at)
+            _traverse(X, start, stop, nodes, tree, at)
             for i in range(stop - start):
                 out[start + i, k] += value[at[i]]
 
@@ -72,7 +72,7 @@ def _find_leaves(X: Any, nodes: Any, first: int, last: int, at: Any, out: Any) -
     for tree in range(first, last):
         for start in range(0, n, _TOGETHER):
             stop = min(start + _TOGETHER, n)
-            _go_down(X, start, stop, nodes, tree, at)
+            _traverse(X, start, stop, nodes, tree, at)
             for i in range(stop - start):
                 out[start + i, tree - first] = at[i] - nodes.roots[tree]
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from summula.core.compilation.compile import internal_kernel, kernel, non_allocating_kernel, row_dtypes
 
-__all__ = ["COMPILE_SCORING", "MOST_LEAVES", "ROWS", "Questions", "add_scores_by_bits", "compile_scoring", "warmup"]
+__all__ = ["COMPILE_SCORING", "MOST_LEAVES", "ROWS", "InnerNodes", "add_scores_by_bits", "compile_scoring", "warmup"]
 
 COMPILE_SCORING = "summula.tree.prediction.scoring_kernels:compile_scoring"
 MOST_LEAVES = 64
@@ -33,7 +33,7 @@ _SHIFT = np.uint64(58)
 Array = NDArray[Any]
 
 
-class Questions(NamedTuple):
+class InnerNodes(NamedTuple):
     """The inner nodes of trees, tree by tree.
 
     Attributes
@@ -55,7 +55,7 @@ class Questions(NamedTuple):
     lefts: Array
 
     @classmethod
-    def of(cls, nodes: Any, kind: Any) -> Questions | None:
+    def of(cls, nodes: Any, kind: Any) -> InnerNodes | None:
         """Return the inner nodes of the trees for rows of this dtype; None if a tree has too many leaves."""
         sizes = (np.diff(nodes.roots) + 1) // 2
         largest = int(sizes.max(initial=1))
@@ -112,7 +112,7 @@ def _number_leaves(nodes: Any, keep: Any, leaf: Any, scratch: Any) -> None:
 
 
 @internal_kernel
-def _ask(x: Any, m: int, threshold: Any, missing_left: int, keep: Any, full: Any, bits: Any) -> None:
+def _apply_threshold(x: Any, m: int, threshold: Any, missing_left: int, keep: Any, full: Any, bits: Any) -> None:
     """Apply (1) to m rows; a comparison with a missing value is false."""
     if missing_left:
         for i in range(m):
@@ -123,7 +123,7 @@ def _ask(x: Any, m: int, threshold: Any, missing_left: int, keep: Any, full: Any
 
 
 @internal_kernel
-def _ask_category(x: Any, m: int, lefts: Any, missing_left: int, keep: Any, bits: Any) -> None:
+def _apply_categories(x: Any, m: int, lefts: Any, missing_left: int, keep: Any, bits: Any) -> None:
     for i in range(m):
         left = missing_left if x[i] != x[i] else lefts[np.int64(x[i])]
         if left == 0:
@@ -131,7 +131,7 @@ def _ask_category(x: Any, m: int, lefts: Any, missing_left: int, keep: Any, bits
 
 
 @kernel
-def add_scores_by_bits(X: Any, questions: Any, rows: Any, bits: Any, out: Any) -> None:
+def add_scores_by_bits(X: Any, inner: Any, rows: Any, bits: Any, out: Any) -> None:
     """Add the values of all trees to the scores, shape (rows, trees per iteration).
 
     rows, bits : scratch, for 256 rows column by column, and for as many integers like `keep`.
@@ -144,15 +144,15 @@ def add_scores_by_bits(X: Any, questions: Any, rows: Any, bits: Any, out: Any) -
         for i in range(m):
             for j in range(d):
                 rows[j, i] = X[start + i, j]
-        for tree in range(len(questions.value)):
+        for tree in range(len(inner.value)):
             bits[:m] = full
-            for q in range(questions.starts[tree], questions.starts[tree + 1]):
-                x, keep, lost = rows[questions.column[q]], questions.keep[q], questions.missing_left[q]
-                if questions.category[q] >= 0:
-                    _ask_category(x, m, questions.lefts[questions.category[q]], lost, keep, bits)
+            for q in range(inner.starts[tree], inner.starts[tree + 1]):
+                x, keep, lost = rows[inner.column[q]], inner.keep[q], inner.missing_left[q]
+                if inner.category[q] >= 0:
+                    _apply_categories(x, m, inner.lefts[inner.category[q]], lost, keep, bits)
                 else:
-                    _ask(x, m, questions.threshold[q], lost, keep, full, bits)
-            k, value = tree % width, questions.value[tree]
+                    _apply_threshold(x, m, inner.threshold[q], lost, keep, full, bits)
+            k, value = tree % width, inner.value[tree]
             for i in range(m):
                 v = np.uint64(bits[i])
                 lowest = v & (np.uint64(0) - v)
@@ -160,14 +160,14 @@ def add_scores_by_bits(X: Any, questions: Any, rows: Any, bits: Any, out: Any) -
 
 
 def compile_scoring(kind: str, whole: str = "uint64", order: Literal["C", "F"] = "C") -> None:
-    """Compile for rows of a dtype, the dtype of `Questions.keep`, and a memory order."""
+    """Compile for rows of a dtype, the dtype of `InnerNodes.keep`, and a memory order."""
     from summula.tree.prediction.predictor import Nodes
 
-    questions = Questions.of(Nodes.none(), np.dtype(kind))
-    assert questions is not None
-    questions = questions._replace(keep=questions.keep.astype(whole))
+    inner = InnerNodes.of(Nodes.none(), np.dtype(kind))
+    assert inner is not None
+    inner = inner._replace(keep=inner.keep.astype(whole))
     X, rows = np.zeros((2, 2), kind, order=order), np.zeros((2, ROWS), kind)
-    add_scores_by_bits(X, questions, rows, np.zeros(ROWS, whole), np.zeros((2, 1)))
+    add_scores_by_bits(X, inner, rows, np.zeros(ROWS, whole), np.zeros((2, 1)))
 
 
 def warmup() -> None:

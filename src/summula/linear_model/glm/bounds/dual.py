@@ -224,4 +224,4 @@ def _zeros(loss: Loss, V: Array, g: Array, gap: float, squares: Array, penalty: 
     if curvature is None or not np.isfinite(gap):
         return np.zeros(V.T.shape, dtype=bool)
     reach = np.sqrt(2 * gap * (curvature * squares + penalty.l2))
-    return penalty.surely_zero(V, g, reach[:, None]).T
+    return penalty.certified_zero(V, g, reach[:, None]).T

@@ -150,7 +150,7 @@ class DiagnosedGlm(GlmModel):
             Prints as a table; `to_frame()` converts it to a data frame.
         """
         check_is_fitted(self)
-        self._refuse_summary()
+        self._check_summary_applies()
         if not is_choice(kind, ("wald", "likelihood_ratio")):
             raise ParameterError(f"The 'kind' of test_terms must be 'wald' or 'likelihood_ratio'; got {kind!r}.")
         kept = recalled(getattr(self, "_training", None))
