@@ -59,4 +59,4 @@ def test_least_squares_has_standard_errors(mass: Trained, tmp_path: object) -> N
     run("train", mass.table, "-t", "body_mass_g", "-o", tmp_path, "--models", "linear")
     text = text_of(Trained(mass.table, mass.fresh, tmp_path, None))  # type: ignore[arg-type]
     assert "std error" in text
-    assert "take the model as chosen beforehand" in text
+    assert "assume that the model was specified in advance" in text

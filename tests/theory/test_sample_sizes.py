@@ -159,7 +159,7 @@ def test_inequalities_are_true_and_ordered() -> None:
         ({"epsilon": 0.1, "vc": math.inf}, "vc must be an int >= 0"),
         ({"epsilon": 0.1, "vc": 10**400}, r"at most 1e\+300; got about 10\^400"),
         ({"epsilon": "a", "vc": 3}, "epsilon must be in the range"),
-        ({"epsilon": 0.1, "hypotheses": math.inf}, "of infinite classes give vc"),
+        ({"epsilon": 0.1, "hypotheses": math.inf}, "pass vc for infinite classes"),
         ({"epsilon": 0.1, "bits": math.inf}, "bits must be at least 0 and at most"),
         ({"epsilon": 0.1, "hypotheses": 0}, "hypotheses must be at least 1"),
         ({"epsilon": 0.1, "bits": -1}, "bits must be at least 0"),
