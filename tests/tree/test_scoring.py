@@ -7,7 +7,7 @@ import pytest
 
 from summula.ensemble import HistGradientBoostingClassifier
 from summula.tree.prediction.predictor_kernels import add_scores
-from summula.tree.prediction.scoring_kernels import InnerNodes
+from summula.tree.prediction.scoring_kernels import Questions
 
 
 def model(leaves, classes, n=3_000):
@@ -34,7 +34,7 @@ def test_scores_are_those_of_the_way_down(leaves, classes, kind, order):
     add_scores(rows, nodes, 0, nodes.n_trees, down)
     nodes.add_scores(rows, asked)
     np.testing.assert_array_equal(asked, down)
-    inner = InnerNodes.of(nodes, np.dtype(kind))
+    inner = Questions.of(nodes, np.dtype(kind))
     assert (inner is None) == (int(np.diff(nodes.roots).max()) > 127)
     for few in (0, 1, 49, 300):
         some = np.zeros((few, width))

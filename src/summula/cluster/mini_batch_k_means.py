@@ -49,7 +49,7 @@ __all__ = ["MiniBatchKMeans"]
 
 Array = NDArray[Any]
 
-_STRETCHES = 16  # runs of consecutive rows per batch
+_RUNS = 16  # runs of consecutive rows per batch
 _SAMPLE, _EPOCH, _REASSIGN = range(3)  # streams of random numbers
 
 
@@ -304,7 +304,7 @@ def _sample(run: Run, size: int, key: int) -> MemorySource:
 def _batches(run: Run, size: int, key: int) -> Iterator[Chunk]:
     """Yield the rows of an epoch, batch by batch."""
     n = run.source.n_rows
-    stretch = max(1, min(size, n) // _STRETCHES)
+    stretch = max(1, min(size, n) // _RUNS)
     order = permutation(key, -(-n // stretch))
     count = max(1, size // stretch)
     for first in range(0, len(order), count):

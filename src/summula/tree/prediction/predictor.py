@@ -19,7 +19,7 @@ from summula.core.model_files import schema
 from summula.tree.columns.binning import BinMap
 from summula.tree.growing.nodes import Tree
 from summula.tree.prediction.predictor_kernels import add_scores
-from summula.tree.prediction.scoring_kernels import ROWS, InnerNodes, add_scores_by_bits
+from summula.tree.prediction.scoring_kernels import ROWS, Questions, add_scores_by_bits
 
 __all__ = ["Nodes"]
 
@@ -180,7 +180,7 @@ class Nodes(NamedTuple):
 
     def add_scores(self, X: Array, out: Array) -> None:
         """Add the values of all trees to the scores of rows, shape (rows, trees per iteration)."""
-        inner = InnerNodes.of(self, X.dtype) if len(X) > _FEW else None
+        inner = Questions.of(self, X.dtype) if len(X) > _FEW else None
         if inner is None:
             add_scores(X, self, 0, self.n_trees, out)
         else:

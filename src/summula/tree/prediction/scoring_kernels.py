@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from summula.core.compilation.compile import internal_kernel, kernel, non_allocating_kernel, row_dtypes
 
-__all__ = ["COMPILE_SCORING", "MOST_LEAVES", "ROWS", "InnerNodes", "add_scores_by_bits", "compile_scoring", "warmup"]
+__all__ = ["COMPILE_SCORING", "MOST_LEAVES", "ROWS", "Questions", "add_scores_by_bits", "compile_scoring", "warmup"]
 
 COMPILE_SCORING = "summula.tree.prediction.scoring_kernels:compile_scoring"
 MOST_LEAVES = 64
@@ -33,7 +33,7 @@ _SHIFT = np.uint64(58)
 Array = NDArray[Any]
 
 
-class InnerNodes(NamedTuple):
+class Questions(NamedTuple):
     """The inner nodes of trees, tree by tree.
 
     Attributes
@@ -55,7 +55,7 @@ class InnerNodes(NamedTuple):
     lefts: Array
 
     @classmethod
-    def of(cls, nodes: Any, kind: Any) -> InnerNodes | None:
+    def of(cls, nodes: Any, kind: Any) -> Questions | None:
         """Return the inner nodes of the trees for rows of this dtype; None if a tree has too many leaves."""
         sizes = (np.diff(nodes.roots) + 1) // 2
         largest = int(sizes.max(initial=1))
@@ -160,10 +160,10 @@ def add_scores_by_bits(X: Any, inner: Any, rows: Any, bits: Any, out: Any) -> No
 
 
 def compile_scoring(kind: str, whole: str = "uint64", order: Literal["C", "F"] = "C") -> None:
-    """Compile for rows of a dtype, the dtype of `InnerNodes.keep`, and a memory order."""
+    """Compile for rows of a dtype, the dtype of `Questions.keep`, and a memory order."""
     from summula.tree.prediction.predictor import Nodes
 
-    inner = InnerNodes.of(Nodes.none(), np.dtype(kind))
+    inner = Questions.of(Nodes.none(), np.dtype(kind))
     assert inner is not None
     inner = inner._replace(keep=inner.keep.astype(whole))
     X, rows = np.zeros((2, 2), kind, order=order), np.zeros((2, ROWS), kind)
