@@ -33,7 +33,11 @@ TABLE = "x,z,y\n" + "\n".join(LINES) + "\n"
         ("t.feather", "", "is empty; write it again"),
         ("t.summula", "", "is a saved model, not a table"),
         ("t.csv", TABLE + "1e300,1,a\n" * 40, "Column 'x' holds 1e+300 at line "),
-        ("t.csv", TABLE.replace(",a\n", ",1e300\n").replace(",b\n", ",2.5\n"), "The target 'y' contains 1e+300 at line "),
+        (
+            "t.csv",
+            TABLE.replace(",a\n", ",1e300\n").replace(",b\n", ",2.5\n"),
+            "The target 'y' contains 1e+300 at line ",
+        ),
     ],
 )
 def test_files_that_are_no_tables(name: str, content: str, said: str, tmp_path: Path) -> None:
