@@ -99,7 +99,7 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, fa
                 estimator=estimator,
                 input_name="X",
             )
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         _locate_text(X, name, error)
         _locate_uneven_row(X, error)
         raise
@@ -163,8 +163,7 @@ def _locate_uneven_row(X: Any, error: Exception) -> None:
 def _locate_text(X: Any, name: str, error: Exception) -> None:
     """Replace "could not convert string to float" by an error that gives the position of the text or list."""
     message = str(error)
-    strange = isinstance(error, TypeError) or "could not convert" in message or "setting an array element" in message
-    if strange and "inhomogeneous" not in message and not hasattr(X, "tocsr"):
+    if ("could not convert" in message or "setting an array element" in message) and "inhomogeneous" not in message:
         real_numbers(np.asarray(X, dtype=object), Origin.features(X), name)
 
 
