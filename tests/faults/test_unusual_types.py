@@ -109,7 +109,7 @@ def test_sparse_columns_of_another_fill_value_are_read() -> None:
 
 def test_records_are_named_with_a_cure() -> None:
     records = np.zeros(N, dtype=[("a", float), ("b", float)])
-    said = refused("holds records", by=LinearRegression(), X=records[:, None], y=y)
+    said = refused("contains records", by=LinearRegression(), X=records[:, None], y=y)
     assert said.endswith("with numpy.lib.recfunctions.structured_to_unstructured(X).")
     refused("The target y contains records", by=LinearRegression(), X=x[:, None], y=records)
 
@@ -128,7 +128,7 @@ def test_objects_are_named_with_their_place() -> None:
     ):
         bad = rows.copy()
         bad[5, 0] = value
-        refused(f"Column 0 holds {words}", by=LinearRegression(), X=bad, y=y)
+        refused(f"Column 0 contains {words}", by=LinearRegression(), X=bad, y=y)
         refused(f"The target y contains {words}", by=LinearRegression(), X=x[:, None], y=bad[:, 0])
         refused(f"sample_weight contains {words}", by=LinearRegression(), X=x[:, None], y=y, sample_weight=bad[:, 0])
 
