@@ -32,7 +32,7 @@ TABLE = "x,z,y\n" + "\n".join(LINES) + "\n"
         ("t.parquet", "", "is empty; write it again"),
         ("t.feather", "", "is empty; write it again"),
         ("t.summula", "", "is a saved model, not a table"),
-        ("t.csv", TABLE + "1e300,1,a\n" * 40, "Column 'x' holds 1e+300 at line "),
+        ("t.csv", TABLE + "1e300,1,a\n" * 40, "Column 'x' contains 1e+300 at line "),
         (
             "t.csv",
             TABLE.replace(",a\n", ",1e300\n").replace(",b\n", ",2.5\n"),

@@ -168,14 +168,14 @@ def test_beyond_max_bins_the_rarer_levels_share_a_bin(levels, kind):
 def test_numbers_where_text_was_and_text_where_numbers_were_are_named():
     frame = table().drop(columns="y")
     model = HistGradientBoostingRegressor(**OPTIONS).fit(frame, table()["y"])
-    with pytest.raises(DataError, match="Column 'word' holds numbers, but was text such as 'a' .* same kind"):
+    with pytest.raises(DataError, match="Column 'word' contains numbers, but was text such as 'a' .* same kind"):
         model.predict(frame.assign(word=1.0))
     with (
         pytest.warns(UserWarning, match="feature names"),
-        pytest.raises(DataError, match="Column 'word' holds numbers"),
+        pytest.raises(DataError, match="Column 'word' contains numbers"),
     ):
         model.predict(np.zeros((3, 6)))
-    with pytest.raises(DataError, match="Column 'code' holds 'q' at row 0, but was numeric .* same kind"):
+    with pytest.raises(DataError, match="Column 'code' contains 'q' at row 0, but was numeric .* same kind"):
         model.predict(frame.assign(code="q"))
     assert len(model.predict(frame.assign(word=np.nan))) == len(frame)  # a column without values has no kind
 
@@ -186,10 +186,10 @@ def test_text_that_is_not_listed_is_named(tmp_path):
     frame.to_parquet(tmp_path / "rows.parquet")
     for listed in (None, ["kind", "code"]):
         model = HistGradientBoostingRegressor(categorical_features=listed)
-        with pytest.raises(DataError, match="Column 'word' holds 'b' at row 1.* list the column there"):
+        with pytest.raises(DataError, match="Column 'word' contains 'b' at row 1.* list the column there"):
             model.fit(frame, "y")
         for rows in (dataframe.from_pandas(frame, npartitions=2), summula.scan(tmp_path / "rows.parquet")):
-            with pytest.raises(DataError, match="Column 'word' holds 'a', .*not among the categorical_features"):
+            with pytest.raises(DataError, match="Column 'word' contains 'a', .*not among the categorical_features"):
                 model.fit(rows, "y")
 
 

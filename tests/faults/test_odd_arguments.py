@@ -87,7 +87,7 @@ def test_targets_that_cannot_be_scored_are_named() -> None:
     model = linear.LinearRegression().fit(X, Y)
     with pytest.raises(DataError, match="The target y is NaN or infinite at row 3, so there is no score"):
         model.score(X, np.where(np.arange(N) == 3, np.nan, Y))
-    with pytest.raises(DataError, match="The target y holds None at row 0|The target y is None at row 0"):
+    with pytest.raises(DataError, match="The target y is None at row 0"):
         linear.LogisticRegression().fit(X, C).score(X, np.full(N, None, object))
 
 
@@ -139,7 +139,7 @@ def test_wide_integers_of_a_scanned_frame_are_those_of_the_frame() -> None:
 def test_unions_and_arrays_in_columns() -> None:
     union = pa.UnionArray.from_dense(pa.array([0] * N, pa.int8()), pa.array(range(N), pa.int32()), [pa.array(range(N))])
     table = pa.table({"a": X[:, 0], "u": union})
-    with pytest.raises(DataError, match="Column 'u' holds"):
+    with pytest.raises(DataError, match="Column 'u' contains"):
         linear.Ridge().fit(table, "a")
     with pytest.raises(DataError, match="union"):
         TableEncoder().fit(summula.scan(table))

@@ -201,7 +201,7 @@ def _check_size(values: Array, name: str, start: int) -> None:
     if np.isinf(values[row]):
         raise RowError(f"Column {name!r} is infinite", start + row, "; pass a finite number or a missing value.")
     raise RowError(
-        f"Column {name!r} holds {values[row]:g}",
+        f"Column {name!r} contains {values[row]:g}",
         start + row,
         ", which is too large; scale the column, or drop it.",
     )

@@ -98,7 +98,7 @@ def array_of(values: Any, label: str = "The data") -> Array:
     library = type(values).__module__.partition(".")[0]
     if library == "polars" and hasattr(values, "to_list"):
         if values.dtype.is_nested():
-            raise DataError(f"{label} holds {values.dtype} values; pass each part of them as a separate column.")
+            raise DataError(f"{label} contains {values.dtype} values; pass each part of them as a separate column.")
         if is_wide_integer(values.dtype):
             return np.array(values.to_list(), object)
     if library == "polars" and hasattr(values, "get_columns"):
@@ -137,7 +137,7 @@ def column_values(column: Any) -> Array:
     try:
         values = np.asarray(column.to_numpy() if decoded is native else decoded.to_numpy())
     except NotImplementedError:  # of Arrow
-        raise DataError(f"Column {column.name!r} holds {dtype} values; convert it, or leave it out.") from None
+        raise DataError(f"Column {column.name!r} contains {dtype} values; convert it, or leave it out.") from None
     if str(dtype) == "Boolean" and values.dtype.kind == "O":
         return np.asarray(column.cast(nw.Float64).to_numpy(), np.float64)
     return values

@@ -85,12 +85,12 @@ class Categories(Factors):
         """Learn the texts of a column, if it may contain text."""
         if not self.learning:
             raise DataError(
-                f"Column {name!r} holds {example}, but was numeric when {self.estimator} was fitted; pass columns of "
+                f"Column {name!r} contains {example}, but was numeric when {self.estimator} was fitted; pass columns of "
                 "the same kind."
             )
         if self.listed is not None and name not in self.listed:
             raise DataError(
-                f"Column {name!r} holds {example}, could not convert it to a number, and is not among the "
+                f"Column {name!r} contains {example}, could not convert it to a number, and is not among the "
                 f"categorical_features; {self.estimator} needs numbers elsewhere: list the column there, encode it, "
                 "or drop it."
             )
@@ -156,7 +156,7 @@ def check_kinds(X: Any, source: Source, categories: Categories) -> None:
             if np.isnan(values).all():
                 continue  # no values: of either kind
         raise DataError(
-            f"Column {name!r} holds numbers, but was text such as {categories.texts[name][0]!r} when "
+            f"Column {name!r} contains numbers, but was text such as {categories.texts[name][0]!r} when "
             f"{categories.estimator} was fitted; pass columns of the same kind."
         )
 

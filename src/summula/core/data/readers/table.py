@@ -222,7 +222,7 @@ def _column(values: Any, kind: str) -> Array:
             return np.asarray(values.to_numpy(zero_copy_only=False))
         except pa.ArrowNotImplementedError:
             raise DataError(
-                f"A column holds {values.type} values; give each part of them as a column, or drop it."
+                f"A column contains {values.type} values; give each part of them as a column, or drop it."
             ) from None
     if kind == "number":
         if values.null_count == 0 and pa.types.is_integer(values.type):
