@@ -85,8 +85,8 @@ class Categories(Factors):
         """Learn the texts of a column, if it may contain text."""
         if not self.learning:
             raise DataError(
-                f"Column {name!r} contains {example}, but was numeric when {self.estimator} was fitted; pass columns of "
-                "the same kind."
+                f"Column {name!r} contains {example}, but was numeric when {self.estimator} was fitted; pass columns "
+                "of the same kind."
             )
         if self.listed is not None and name not in self.listed:
             raise DataError(
