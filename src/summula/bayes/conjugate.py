@@ -26,7 +26,7 @@ from scipy import stats
 
 from summula.bayes.estimation import check_loss, least_expected_loss, quantile_nodes
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.parameters import is_fraction
+from summula.core.estimator.input.argument_values import is_fraction
 
 __all__ = [
     "BetaBernoulli",

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from summula.bayes.costs import CostTable, cost_table, mean_cost
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.parameters import is_choice
+from summula.core.estimator.input.argument_values import is_choice
 
 __all__ = ["CostSensitiveClassifier"]
 

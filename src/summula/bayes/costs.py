@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.parameters import numbers_in
+from summula.core.estimator.input.argument_values import numbers_in
 
 __all__ = ["REJECT", "CostTable", "cost_table", "expected_cost", "mean_cost"]
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from summula.bayes.densities import check_probabilities, density_of
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.parameters import numbers_in
+from summula.core.estimator.input.argument_values import numbers_in
 from summula.stats.bounds import check_delta
 
 __all__ = ["SPRT", "LikelihoodRatio", "SequentialDecision", "likelihood_ratio_test"]

@@ -25,7 +25,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from summula.bayes.decision_problem import DecisionProblem
 from summula.bayes.densities import Density, evaluate
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.parameters import is_choice
+from summula.core.estimator.input.argument_values import is_choice
 from summula.stats.bounds import check_delta
 from summula.stats.bounds_betting import betting_bounds
 from summula.stats.multivariate_normal import MultivariateNormal

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.parameters import number_or_nan
+from summula.core.estimator.input.argument_values import number_or_nan
 from summula.stats.bounds import check_delta
 
 __all__ = ["RiskMonitor"]

@@ -21,8 +21,8 @@ from summula.core.data.frames import is_frame, no_such_column, pop_columns
 from summula.core.data.scan import Scan
 from summula.core.engine.engine import current_engine
 from summula.core.errors import DataError, ParameterError, RowError
+from summula.core.estimator.input.argument_values import numbers_in
 from summula.core.estimator.input.validation import collection_reader
-from summula.core.estimator.parameters import numbers_in
 from summula.stats.bounds import clopper_pearson_bounds
 from summula.stats.bounds_betting import betting_bounds
 

@@ -33,19 +33,9 @@ from summula.core.data.sources import MemorySource
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import draw_seed, stream_key
 from summula.core.errors import DataError, ParameterError, warn
+from summula.core.estimator.input.argument_values import is_choice, numbers_in
 from summula.core.estimator.input.finiteness import raise_if_overflowing, raise_if_underflowing
-from summula.core.estimator.parameters import (
-    Allowed,
-    array_like,
-    boolean,
-    integer,
-    is_choice,
-    none,
-    numbers_in,
-    one_of,
-    random_state,
-    real,
-)
+from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Moments

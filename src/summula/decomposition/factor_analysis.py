@@ -22,17 +22,8 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import AccuracyWarning, ParameterError, warn
-from summula.core.estimator.parameters import (
-    Allowed,
-    array_like,
-    boolean,
-    integer,
-    none,
-    numbers_in,
-    one_of,
-    random_state,
-    real,
-)
+from summula.core.estimator.input.argument_values import numbers_in
+from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram

@@ -15,7 +15,8 @@ from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.additive import AdditiveClassifier
 from summula.core.estimator.certificates import SAVED_CERTIFICATE, StatisticCertificate
 from summula.core.estimator.classifier import ComparedClassifier, GenerativeClassifier, class_priors
-from summula.core.estimator.parameters import Allowed, array_like, none, numbers_in, one_of, real
+from summula.core.estimator.input.argument_values import numbers_in
+from summula.core.estimator.parameters import Allowed, array_like, none, one_of, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.grouped import Grouped

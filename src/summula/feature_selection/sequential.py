@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from summula.core.data.sparse_format import check_sparse
 from summula.core.errors import ParameterError
-from summula.core.estimator.parameters import is_choice
+from summula.core.estimator.input.argument_values import is_choice
 from summula.feature_selection.subset_scores import subset_scores
 from summula.model_selection.cross_validation import cross_val_score
 

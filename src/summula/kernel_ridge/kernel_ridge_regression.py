@@ -35,8 +35,9 @@ from summula.core.data.layout.blocks import aligned, product
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.threads import solving
 from summula.core.errors import DataError
+from summula.core.estimator.input.argument_values import numbers_in
 from summula.core.estimator.input.validation import as_source
-from summula.core.estimator.parameters import Allowed, array_like, numbers_in, real
+from summula.core.estimator.parameters import Allowed, array_like, real
 from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run, Unnamed

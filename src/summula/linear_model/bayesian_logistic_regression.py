@@ -34,8 +34,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.input.argument_values import is_fraction
 from summula.core.estimator.linear.linear_classifier import ProbabilityClassifier
-from summula.core.estimator.parameters import Allowed, boolean, integer, is_fraction, none, one_of, random_state, real
+from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema

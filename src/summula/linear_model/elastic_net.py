@@ -21,18 +21,9 @@ from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import warn
+from summula.core.estimator.input.argument_values import is_true
 from summula.core.estimator.linear.linear_predictor import LinearPredictor, one_row_one_target
-from summula.core.estimator.parameters import (
-    Allowed,
-    array_like,
-    boolean,
-    integer,
-    is_true,
-    none,
-    one_of,
-    random_state,
-    real,
-)
+from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.linear_model.l1.paths import enet_path, lasso_path, relative_gap

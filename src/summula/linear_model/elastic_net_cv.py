@@ -28,19 +28,9 @@ from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import local_engine
 from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.input.argument_values import is_number, list_in
 from summula.core.estimator.input.splits import splits_of
-from summula.core.estimator.parameters import (
-    Allowed,
-    array_like,
-    boolean,
-    integer,
-    is_number,
-    list_in,
-    none,
-    one_of,
-    random_state,
-    real,
-)
+from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
-from summula.core.estimator.parameters import Allowed, array_like, none, numbers_in, one_of, real
+from summula.core.estimator.input.argument_values import numbers_in
+from summula.core.estimator.parameters import Allowed, array_like, none, one_of, real
 from summula.core.model_files import schema
 from summula.linear_model.glm.regressor import GlmRegressor
 from summula.stats.families import Gamma, Poisson, Tweedie, family_named

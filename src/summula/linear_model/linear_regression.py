@@ -13,9 +13,10 @@ from sklearn.callback import with_callbacks
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
+from summula.core.estimator.input.argument_values import is_fraction
 from summula.core.estimator.linear.factor_columns import FactorTerms, term_count
 from summula.core.estimator.linear.formula import TEXT, FormulaModel
-from summula.core.estimator.parameters import Allowed, boolean, integer, is_fraction, none, real
+from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
 from summula.core.estimator.rows import RowFunction
 from summula.core.model_files import schema
 from summula.linear_model.cross_validation.leave_one_out import LeftOut, leave_one_out

@@ -8,17 +8,8 @@ import numpy as np
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
-from summula.core.estimator.parameters import (
-    Allowed,
-    array_like,
-    boolean,
-    integer,
-    none,
-    numbers_in,
-    one_of,
-    random_state,
-    real,
-)
+from summula.core.estimator.input.argument_values import numbers_in
+from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.model_files import schema
 from summula.linear_model.least_squares.model import Given, LeastSquaresModel
 from summula.linear_model.least_squares.problem import Fit, Problem

@@ -27,18 +27,9 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError, warn
+from summula.core.estimator.input.argument_values import is_number, list_in
 from summula.core.estimator.input.splits import splits_of
-from summula.core.estimator.parameters import (
-    Allowed,
-    array_like,
-    boolean,
-    integer,
-    is_number,
-    list_in,
-    none,
-    one_of,
-    real,
-)
+from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram

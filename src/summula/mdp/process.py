@@ -17,7 +17,8 @@ from scipy import sparse
 
 from summula.core.data.sparse_format import check_sparse
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.parameters import Allowed, number_or_nan, real
+from summula.core.estimator.input.argument_values import number_or_nan
+from summula.core.estimator.parameters import Allowed, real
 
 __all__ = ["BELOW_ONE", "Process", "as_numbers", "check_process"]
 

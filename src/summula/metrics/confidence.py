@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.parameters import is_choice
+from summula.core.estimator.input.argument_values import is_choice
 from summula.metrics.delong import delong_interval
 from summula.metrics.named_metrics import (
     CLASSES,

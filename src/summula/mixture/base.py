@@ -21,18 +21,8 @@ from summula.core.docstrings import inherit_docs
 from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.clusterer import Density
-from summula.core.estimator.parameters import (
-    Allowed,
-    array_like,
-    boolean,
-    integer,
-    is_choice,
-    none,
-    numbers_in,
-    one_of,
-    random_state,
-    real,
-)
+from summula.core.estimator.input.argument_values import is_choice, numbers_in
+from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.rows import DENSE_ROWS, ProbabilityWriter
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema

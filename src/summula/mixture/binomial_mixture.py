@@ -12,7 +12,8 @@ from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import draw_seed, stream_key
 from summula.core.errors import ParameterError
-from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, numbers_in
+from summula.core.estimator.input.argument_values import numbers_in
+from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.mixture.base import SHARED_PARAMETERS, STARTS, Mixture, checked_weights

@@ -14,8 +14,8 @@ from summula import em
 from summula.core.data.layout.blocks import aligned
 from summula.core.engine.random import stream_key, uniform
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.input.argument_values import numbers_in
 from summula.core.estimator.input.finiteness import raise_if_overflowing, raise_if_underflowing
-from summula.core.estimator.parameters import numbers_in
 from summula.core.estimator.run import Run
 from summula.mixture.gaussians import Gaussians, GaussianSums, cholesky_factors, collapse, maximized
 from summula.mixture.starts import RowSample, nearest, row_sample, seed_points

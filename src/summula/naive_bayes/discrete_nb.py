@@ -17,7 +17,8 @@ from summula.core.errors import ParameterError, warn
 from summula.core.estimator.additive import AdditiveClassifier
 from summula.core.estimator.certificates import SAVED_CERTIFICATE, StatisticCertificate
 from summula.core.estimator.classifier import GenerativeClassifier
-from summula.core.estimator.parameters import Allowed, array_like, boolean, none, numbers_in, real
+from summula.core.estimator.input.argument_values import numbers_in
+from summula.core.estimator.parameters import Allowed, array_like, boolean, none, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.grouped import Grouped

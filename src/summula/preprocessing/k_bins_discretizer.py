@@ -25,7 +25,8 @@ from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import choice, stream_key
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator.parameters import Allowed, array_like, integer, none, numbers_in, one_of, random_state
+from summula.core.estimator.input.argument_values import numbers_in
+from summula.core.estimator.parameters import Allowed, array_like, integer, none, one_of, random_state
 from summula.core.estimator.rows import DENSE_ROWS
 from summula.core.estimator.run import Run
 from summula.core.estimator.transformer import Transformer

@@ -39,7 +39,7 @@ from scipy.special import betainc, rel_entr
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.parameters import number_or_nan
+from summula.core.estimator.input.argument_values import number_or_nan
 from summula.stats.binomial_limits import lower_limit, upper_limit
 
 __all__ = [

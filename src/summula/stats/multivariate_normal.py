@@ -24,8 +24,8 @@ from scipy.special import chdtri
 
 from summula.core.engine.random import normal, stream_key
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.input.argument_values import number_or_nan
 from summula.core.estimator.input.validation import as_source
-from summula.core.estimator.parameters import number_or_nan
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.numerics.function_sums import FunctionSum
 from summula.core.numerics.statistics import Gram

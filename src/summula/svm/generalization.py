@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from summula.core.errors import ParameterError
-from summula.core.estimator.parameters import is_fraction
+from summula.core.estimator.input.argument_values import is_fraction
 
 __all__ = ["ScenarioBound", "scenario_bound"]
 

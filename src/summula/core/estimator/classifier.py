@@ -25,8 +25,8 @@ from sklearn.utils.multiclass import unique_labels
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.input.argument_values import is_number, numbers_in
 from summula.core.estimator.input.validation import check_fitted
-from summula.core.estimator.parameters import is_number, numbers_in
 from summula.core.estimator.rows import ROWS, PredictionWriter, ProbabilityWriter, RowFunction, RowwiseEstimator
 from summula.core.estimator.scoring import accuracy
 

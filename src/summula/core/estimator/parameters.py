@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
-from numbers import Integral, Real
+from collections.abc import Callable, Mapping, Set
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from summula.core.data.numbers import Origin, array_of, real_numbers
-from summula.core.errors import DataError, ParameterError, RowError
+from summula.core.errors import ParameterError
+from summula.core.estimator.input.argument_values import is_boolean, is_choice, is_integer, is_number
 
 __all__ = [
     "Allowed",
@@ -19,15 +17,8 @@ __all__ = [
     "boolean",
     "check_parameters",
     "integer",
-    "is_choice",
-    "is_fraction",
-    "is_number",
-    "is_true",
-    "list_in",
     "mapping",
     "none",
-    "number_or_nan",
-    "numbers_in",
     "object_named",
     "one_of",
     "random_state",
@@ -47,60 +38,8 @@ class Allowed(NamedTuple):
 Parameters = Mapping[str, tuple[Allowed, ...]]  # alternatives allowed for each parameter
 
 
-# Checks of abstract classes such as Real take longer than all others, so the usual types come first.
-_REALS = (float, int, np.floating, np.integer, Real)
-_INTEGERS = (int, np.integer, Integral)
 _LARGEST = 2**63 - 1
-_BOOLEANS = (bool, np.bool_)
-_NO_NUMBERS = (*_BOOLEANS, np.timedelta64)  # which are integers to Python, or to NumPy
 _NO_ARRAYS = (str, bytes, Mapping, Set)
-
-
-def is_true(value: Any) -> bool:
-    """Whether a value of any type is the boolean True: for parameters that are read before they are checked."""
-    return isinstance(value, _BOOLEANS) and bool(value)
-
-
-def number_or_nan(value: Any) -> float:
-    """Return float(value), or NaN if it is not a number: comparisons with bounds are then false."""
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return float("nan")
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value of any type is a real number; booleans are none."""
-    return isinstance(value, _REALS) and not isinstance(value, _NO_NUMBERS)
-
-
-def is_fraction(value: Any) -> bool:
-    """Whether a value of any type is a number between 0 and 1, both excluded."""
-    return is_number(value) and bool(0 < value < 1)
-
-
-def is_choice(value: Any, choices: Iterable[str]) -> bool:
-    """Whether a value of any type is one of some strings."""
-    return isinstance(value, str) and value in choices
-
-
-def numbers_in(name: str, value: Any) -> NDArray[np.float64]:
-    """Return the numbers of a parameter, or of an argument, as a new array; raises ParameterError for anything else."""
-    try:
-        values = real_numbers(array_of(value, name), Origin(name, name, advice="pass numbers"), "this parameter")
-    except RowError as error:
-        raise ParameterError(f"{error.before} at index {error.row}{error.after}") from None
-    except DataError as error:
-        raise ParameterError(str(error)) from None
-    return np.array(values, np.float64, order="C")
-
-
-def list_in(name: str, value: Any) -> list[Any]:
-    """Return the entries of a parameter that is array-like, an empty list if it is a single value."""
-    try:
-        return list(value) if array_of(value, name).ndim else []
-    except DataError as error:
-        raise ParameterError(str(error)) from None
 
 
 def real(low: float = -np.inf, high: float = np.inf, *, open_low: bool = False) -> Allowed:
@@ -119,8 +58,7 @@ def integer(low: int | None = None, high: int | None = None) -> Allowed:
     words = "an int" if low is None else f"an int in the range [{low}, {end}"
 
     def accepts(value: Any) -> bool:
-        whole = isinstance(value, _INTEGERS) and not isinstance(value, _NO_NUMBERS)
-        return whole and (low is None or value >= low) and value <= (_LARGEST if high is None else high)
+        return is_integer(value) and (low is None or value >= low) and value <= (_LARGEST if high is None else high)
 
     return Allowed(accepts, words)
 
@@ -128,10 +66,10 @@ def integer(low: int | None = None, high: int | None = None) -> Allowed:
 def one_of(*values: str) -> Allowed:
     """Allow one of the given strings."""
     words = f"a str among {{{', '.join(repr(v) for v in sorted(values))}}}"
-    return Allowed(lambda value: isinstance(value, str) and value in values, words)
+    return Allowed(lambda value: is_choice(value, values), words)
 
 
-boolean = Allowed(lambda value: isinstance(value, _BOOLEANS), "an instance of 'bool'")
+boolean = Allowed(is_boolean, "an instance of 'bool'")
 none = Allowed(lambda value: value is None, "None")
 array_like = Allowed(lambda value: hasattr(value, "__len__") and not isinstance(value, _NO_ARRAYS), "an array-like")
 mapping = Allowed(lambda value: isinstance(value, Mapping), "an instance of 'dict'")

@@ -17,7 +17,8 @@ from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator.parameters import Allowed, boolean, integer, is_fraction, is_true, none, one_of
+from summula.core.estimator.input.argument_values import is_fraction, is_true
+from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema

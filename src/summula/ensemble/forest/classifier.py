@@ -11,8 +11,9 @@ from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.classifier import check_same_classes
+from summula.core.estimator.input.argument_values import is_choice
 from summula.core.estimator.multi_output import row_weights_of_outputs
-from summula.core.estimator.parameters import Allowed, array_like, is_choice, mapping, none, one_of
+from summula.core.estimator.parameters import Allowed, array_like, mapping, none, one_of
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.ensemble.forest.base import FOREST_PARAMETERS, Forest, check_same_number

@@ -18,12 +18,12 @@ from summula.core.data.chunks import Chunk
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.classifier import check_same_classes
+from summula.core.estimator.input.argument_values import is_true
 from summula.core.estimator.parameters import (
     Allowed,
     array_like,
     boolean,
     integer,
-    is_true,
     mapping,
     none,
     one_of,

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.parameters import integer, is_choice
+from summula.core.estimator.input.argument_values import is_choice
+from summula.core.estimator.parameters import integer
 from summula.tree.columns.binning import BinMap
 from summula.tree.named_importances import by_name
 from summula.tree.prediction.grown_trees import ExplainedTrees, ScoreTrees

@@ -24,7 +24,8 @@ from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.classifier import check_same_classes
 from summula.core.estimator.estimator import Estimator
-from summula.core.estimator.parameters import Allowed, boolean, integer, is_true, none, one_of, random_state, real
+from summula.core.estimator.input.argument_values import is_true
+from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.rows import RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import ParameterError, warn
-from summula.core.estimator.parameters import integer, is_number, list_in
+from summula.core.estimator.input.argument_values import is_number, list_in
+from summula.core.estimator.parameters import integer
 
 __all__ = ["Grid", "grid_of", "has_legacy_attributes"]
 

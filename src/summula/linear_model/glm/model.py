@@ -12,8 +12,8 @@ from summula.core.data.frames import frame_library, is_frame, pop_columns
 from summula.core.data.numbers import array_of
 from summula.core.data.training_data import Kept, keep_training, recalled
 from summula.core.errors import CollinearityWarning, DataError, ParameterError, SeparationWarning, warn
+from summula.core.estimator.input.argument_values import is_choice, is_fraction
 from summula.core.estimator.linear.linear_predictor import LinearScores
-from summula.core.estimator.parameters import is_choice, is_fraction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import rounded_up

@@ -17,8 +17,9 @@ from summula.core.data.training_data import keep_training, recalled
 from summula.core.engine.threads import solving
 from summula.core.errors import AccuracyWarning, CollinearityWarning, DataError, ParameterError, warn
 from summula.core.estimator.additive import AdditiveEstimator
+from summula.core.estimator.input.argument_values import is_choice, is_fraction
 from summula.core.estimator.linear.linear_predictor import LinearPredictor, one_row_one_target
-from summula.core.estimator.parameters import integer, is_choice, is_fraction
+from summula.core.estimator.parameters import integer
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import rounded_up

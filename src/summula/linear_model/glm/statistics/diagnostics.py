@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.data.chunks import Chunk
 from summula.core.data.training_data import recalled
 from summula.core.errors import ParameterError
-from summula.core.estimator.parameters import is_choice
+from summula.core.estimator.input.argument_values import is_choice
 from summula.linear_model.glm.model import GlmModel
 from summula.linear_model.glm.offsets import rows_and_offset
 from summula.linear_model.glm.statistics.inference import SummaryOptions

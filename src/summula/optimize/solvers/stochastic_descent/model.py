@@ -16,8 +16,9 @@ from summula.core.engine.random import seed_from
 from summula.core.errors import ClusterError, DataError, ParameterError, warn
 from summula.core.estimator.early_stopping import validation_mask
 from summula.core.estimator.estimator import Estimator
+from summula.core.estimator.input.argument_values import numbers_in
 from summula.core.estimator.linear.linear_predictor import SparseCoefficients, dense
-from summula.core.estimator.parameters import Allowed, boolean, integer, none, numbers_in, one_of, random_state, real
+from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.optimize.solvers.stochastic_descent.certificate import DescentCertificate, DescentProblem, DualSums
