@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Moments
-from summula.core.numerics.sums import Sum
 from summula.naive_bayes.category_counts import CategoryCounts, check_categories
+from summula.naive_bayes.normal_columns import ColumnMoments
 
 __all__ = ["FAMILIES", "Mixed", "MixedSums", "split_columns"]
 
@@ -26,7 +26,7 @@ FAMILIES = ("gaussian", "bernoulli", "categorical")
     counts=schema.Object(CategoryCounts, n_groups="n_groups"),
 )
 @dataclass(frozen=True)
-class MixedSums(Sum):
+class MixedSums(ColumnMoments):
     """Moments of numeric columns and counts of categorical ones, by class."""
 
     moments: Moments
@@ -41,16 +41,6 @@ class MixedSums(Sum):
     def weight(self) -> Array:
         """Weight of the rows by class."""
         return self.counts.weight
-
-    @property
-    def column_squares(self) -> Array:
-        """Sums of squares of each numeric column in each class."""
-        return self.moments.column_squares
-
-    @property
-    def column_totals(self) -> Array:
-        """Sums of the same columns in each class."""
-        return self.moments.column_totals
 
     @property
     def n_rows(self) -> int:

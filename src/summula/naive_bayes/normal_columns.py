@@ -26,11 +26,27 @@ from summula.core.numerics.grouped import group_sizes
 from summula.core.numerics.statistics import Moments
 from summula.core.numerics.sums import Sum
 
-__all__ = ["ClassMoments", "NormalColumns"]
+__all__ = ["ClassMoments", "ColumnMoments", "NormalColumns"]
 
 Array = NDArray[np.float64]
 
 _TINY = np.finfo(np.float64).tiny  # the variance of constant columns, for which any other value is impossible
+
+
+class ColumnMoments(Sum):
+    """Sums that include the moments of numeric columns in each class."""
+
+    moments: Moments
+
+    @property
+    def column_squares(self) -> Array:
+        """Sums of squares of each numeric column in each class."""
+        return self.moments.column_squares
+
+    @property
+    def column_totals(self) -> Array:
+        """Sums of the same columns in each class."""
+        return self.moments.column_totals
 
 
 @schema.saved(
@@ -39,7 +55,7 @@ _TINY = np.finfo(np.float64).tiny  # the variance of constant columns, for which
     moments=schema.Object(Moments, n_features="n_features", n_groups="n_groups"),
 )
 @dataclass(frozen=True)
-class ClassMoments(Sum):
+class ClassMoments(ColumnMoments):
     """Rows and weights of each class, and the moments of its columns over the values that are not missing."""
 
     count: NDArray[np.int64]
@@ -51,16 +67,6 @@ class ClassMoments(Sum):
         """Return the sums of each class of rows; `params` has an origin for each."""
         moments = Moments.map_groups(chunk, codes, n_groups, params)
         return cls(*group_sizes(codes, chunk.weight, n_groups), moments)
-
-    @property
-    def column_squares(self) -> Array:
-        """Sums of squares of each column in each class."""
-        return self.moments.column_squares
-
-    @property
-    def column_totals(self) -> Array:
-        """Sums of the same columns in each class."""
-        return self.moments.column_totals
 
     @property
     def n_rows(self) -> int:
