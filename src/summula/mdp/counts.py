@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import boolean, integer, one_of, real
 from summula.mdp.markov import MDP
@@ -122,6 +123,7 @@ class TransitionCounts:
         taken = np.asarray(self.counts.sum(axis=1)).reshape(self.n_states, self.n_actions)
         return np.asarray(taken + self.ended)
 
+    @inherit_docs(MDP.from_trajectories)
     def mdp(
         self,
         discount: float,
@@ -130,19 +132,7 @@ class TransitionCounts:
         unseen_reward: float = 0.0,
         state_rewards: bool = False,
     ) -> MDP:
-        """Return the estimated process (1).
-
-        Parameters
-        ----------
-        discount : float
-        unseen : {"uniform", "stay", "unavailable"}, default="uniform"
-            Outcome of an untried action: any state with probability 1 / S, the same state, or it is not available.
-        unseen_reward : float, default=0
-            Reward of an untried action (of a state without any, with `state_rewards`); a large one makes planning
-            try everything once.
-        state_rewards : bool, default=False
-            Whether rewards are averaged over the actions in a state: R(s) instead of R(s, a).
-        """
+        """Return the estimated process (1)."""
         check_arguments(
             "mdp",
             unseen=(unseen, (one_of("uniform", "stay", "unavailable"),)),

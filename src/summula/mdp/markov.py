@@ -351,7 +351,8 @@ class MDP:
             Outcome of an action that was never tried in a state: any state with probability 1 / S, the same state, or
             it is not available.
         unseen_reward : float, default=0
-            Reward of such an action (of a state without any, with `state_rewards`).
+            Reward of such an action (of a state without any, with `state_rewards`); a large one makes planning try
+            everything once.
         state_rewards : bool, default=False
             Whether rewards are averaged over all actions in a state, R(s), instead of R(s, a).
 

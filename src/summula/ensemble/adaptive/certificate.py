@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.docstrings import inherit_docs
+from summula.core.estimator.certificates import SummedCertificate
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Verification
 from summula.plotting.style import AXES
@@ -75,6 +76,7 @@ class TrainingVotes(NamedTuple):
         return cls(error, bound, margin[order][np.minimum(levels, len(order) - 1)])
 
 
+@inherit_docs(SummedCertificate)
 @dataclass(frozen=True)
 class BoostingCertificate:
     """Certificate of a weighted vote on its training rows; see the module's docstring.
@@ -99,11 +101,6 @@ class BoostingCertificate:
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
         """Recompute error, bound and margins from the data and the fitted learners, without boosting.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            The training data, as passed to `fit`.
 
         Returns
         -------
