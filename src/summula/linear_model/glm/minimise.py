@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import NDArray
 
-from summula.linear_model.glm.objective import GlmFit, GlmProblem, Offer
+from summula.linear_model.glm.objective import GlmFit, GlmProblem, Offer, Start
 from summula.linear_model.glm.solver import solve
 from summula.linear_model.l1.likelihood import solve_l1
 from summula.penalties import Penalty
@@ -25,10 +25,10 @@ Array = NDArray[Any]
 
 
 class Solver(Protocol):
-    """Minimises a penalised likelihood over the rows of a run; see `glm.solver.solve` for the arguments."""
+    """Minimises a penalised likelihood over the rows of a run."""
 
     def __call__(
-        self, run: Run, problem: GlmProblem, offer: Offer | None = None, start: tuple[Array, Array] | None = None
+        self, run: Run, problem: GlmProblem, offer: Offer | None = None, start: Start | None = None
     ) -> GlmFit: ...
 
 
@@ -37,8 +37,10 @@ def solver_for(penalty: Penalty) -> Solver:
     return solve if penalty.is_smooth else solve_l1
 
 
-def minimise(
-    run: Run, problem: GlmProblem, offer: Offer | None = None, start: tuple[Array, Array] | None = None
-) -> GlmFit:
-    """Minimise a penalised likelihood by the solver for its penalty."""
+def minimise(run: Run, problem: GlmProblem, offer: Offer | None = None, start: Start | None = None) -> GlmFit:
+    """Minimise a penalised likelihood over the rows of a run, by the solver for its penalty.
+
+    `offer` is called with a function that returns the fit so far, at each intermediate point; `start` are initial
+    intercepts and slopes.
+    """
     return solver_for(problem.regulariser)(run, problem, offer, start)

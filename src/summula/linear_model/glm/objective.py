@@ -27,7 +27,19 @@ if TYPE_CHECKING:
     from summula.core.estimator.run import Run
     from summula.core.numerics.solution import Solution
 
-__all__ = ["WIDE", "Curved", "GlmFit", "GlmProblem", "Objective", "Offer", "State", "bounds_of", "hessian_affordable"]
+__all__ = [
+    "WIDE",
+    "Curved",
+    "GlmFit",
+    "GlmProblem",
+    "Objective",
+    "Offer",
+    "Start",
+    "State",
+    "bounds_of",
+    "hessian_affordable",
+    "origin_of",
+]
 
 Array = NDArray[Any]
 
@@ -168,6 +180,13 @@ class GlmFit:
 
 
 Offer = Callable[[Callable[[], GlmFit]], None]  # receives a function that returns the fit so far
+Start = tuple[Array, Array]  # initial intercepts and slopes
+
+
+def origin_of(run: Run, problem: GlmProblem) -> Array:
+    """Return the origin of the columns: 0 without an intercept, and for sparse rows unless they are far from 0."""
+    d = run.source.n_features
+    return run.origin()[:d] if problem.intercept else np.zeros(d)
 
 
 class Curved(NamedTuple):

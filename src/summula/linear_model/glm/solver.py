@@ -25,7 +25,17 @@ from summula.core.numerics.solution import Solution
 from summula.linear_model.glm.bounds.gap import judge
 from summula.linear_model.glm.bounds.returned import point_of, returned
 from summula.linear_model.glm.lbfgs import minimise_by_lbfgs
-from summula.linear_model.glm.objective import WIDE, GlmFit, GlmProblem, Objective, Offer, bounds_of, hessian_affordable
+from summula.linear_model.glm.objective import (
+    WIDE,
+    GlmFit,
+    GlmProblem,
+    Objective,
+    Offer,
+    Start,
+    bounds_of,
+    hessian_affordable,
+    origin_of,
+)
 from summula.linear_model.glm.sums import row_weights
 from summula.losses import Logistic, Multinomial
 from summula.optimize.solvers.newton_method import Factor, Local, newton
@@ -48,22 +58,10 @@ _ROUGH = 1e-5  # tolerance of the levels below the last
 _ROUNDING = {"float64": 1e-13, "float32": 1e-7}  # relative rounding error of the objective, by dtype of the products
 
 
-def solve(
-    run: Run,
-    problem: GlmProblem,
-    offer: Offer | None = None,
-    start: tuple[Array, Array] | None = None,
-) -> GlmFit:
-    """Minimise (1) on the rows of a run.
-
-    `offer` is called with a function that returns the fit so far, at each intermediate point; `start` are initial
-    intercepts and slopes.
-    """
+def solve(run: Run, problem: GlmProblem, offer: Offer | None = None, start: Start | None = None) -> GlmFit:
+    """Minimise (1) by Newton's method or L-BFGS; the arguments are those of `glm/minimise.py`."""
     run.keep_rows()
-    source = run.source
-    # Models without an intercept use the origin 0, and so do sparse rows unless they are far from 0.
-    d = source.n_features
-    origin = run.origin()[:d] if problem.intercept else np.zeros(d)
+    source, origin = run.source, origin_of(run, problem)
     if start is None:
         x, rough = _start(run, problem, origin, source.n_rows)
     else:

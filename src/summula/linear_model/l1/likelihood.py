@@ -41,7 +41,7 @@ from summula.core.numerics.grouped import ClassWeights
 from summula.core.numerics.solution import Solution
 from summula.linear_model.glm.bounds.dual import bound_of
 from summula.linear_model.glm.bounds.returned import point_of, returned, rounded
-from summula.linear_model.glm.objective import GlmFit, GlmProblem, Objective, Offer
+from summula.linear_model.glm.objective import GlmFit, GlmProblem, Objective, Offer, Start, origin_of
 from summula.linear_model.glm.solver import first_guess, representative
 from summula.linear_model.l1.quadratic_model import Point, QuadraticModel, evaluated, local_gap, promise_of, slopes_of
 from summula.linear_model.l1.working_set import WorkingSetColumns
@@ -294,21 +294,10 @@ def _renewed_set(columns: Columns, used: NDArray[np.bool_], wrong: Array) -> tup
 # --------------------------------------------------------------------------------------------------------------- solver
 
 
-def solve_l1(
-    run: Run,
-    problem: GlmProblem,
-    offer: Offer | None = None,
-    start: tuple[Array, Array] | None = None,
-) -> GlmFit:
-    """Minimise (1) on the rows of a run.
-
-    `offer` is called with a function that returns the fit so far, at each intermediate point; `start` are initial
-    intercepts and slopes.
-    """
+def solve_l1(run: Run, problem: GlmProblem, offer: Offer | None = None, start: Start | None = None) -> GlmFit:
+    """Minimise (1) by proximal Newton steps; the arguments are those of `glm/minimise.py`."""
     run.keep_rows()
-    source = run.source
-    d = source.n_features
-    origin = run.origin()[:d] if problem.intercept else np.zeros(d)
+    source, origin = run.source, origin_of(run, problem)
     if start is None:
         x = _started(run, problem, origin, source.n_rows)
     else:
