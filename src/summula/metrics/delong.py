@@ -28,18 +28,11 @@ from scipy.special import expit, logit, ndtri
 from scipy.stats import rankdata
 
 from summula.core.errors import DataError
+from summula.metrics.intervals import Interval
 
-__all__ = ["AreaVariance", "Limits", "delong_interval", "delong_variance"]
+__all__ = ["AreaVariance", "delong_interval", "delong_variance"]
 
 Array = NDArray[Any]
-
-
-class Limits(NamedTuple):
-    """An estimate and the limits of its interval."""
-
-    estimate: float
-    lower: float
-    upper: float
 
 
 class AreaVariance(NamedTuple):
@@ -64,19 +57,19 @@ def delong_variance(y: Array, score: Array) -> AreaVariance:
     return AreaVariance(float(V.mean()), variance)
 
 
-def delong_interval(y: Array, score: Array, confidence: float) -> Limits:
+def delong_interval(y: Array, score: Array, confidence: float) -> Interval:
     """Return the area and its limits."""
     area, variance = delong_variance(y, score)
     pairs = int(min(y.sum(), len(y) - y.sum()))
     half = (1 - confidence) / 2
     if area in (0.0, 1.0):
         edge = half ** (1 / pairs)
-        return Limits(area, edge, 1.0) if area == 1.0 else Limits(area, 0.0, 1.0 - edge)
+        return Interval(area, edge, 1.0) if area == 1.0 else Interval(area, 0.0, 1.0 - edge)
     if score.min() == score.max():
         edge = half ** (1 / pairs)
-        return Limits(area, edge / 2, 1.0 - edge / 2)
+        return Interval(area, edge / 2, 1.0 - edge / 2)
     if pairs < 2:
         raise DataError("DeLong's interval needs at least 2 rows of each class: use more rows.")
     width = float(-ndtri(half)) * math.sqrt(variance) / (area * (1 - area))
     middle = float(logit(area))
-    return Limits(area, float(expit(middle - width)), float(expit(middle + width)))
+    return Interval(area, float(expit(middle - width)), float(expit(middle + width)))

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from summula.core.errors import AccuracyWarning, DataError, ParameterError, warn
-from summula.metrics.delong import Limits
+from summula.metrics.intervals import Interval
 from summula.metrics.named_metrics import Function, Sums, Weights
 
 __all__ = ["bca_interval"]
@@ -57,7 +57,7 @@ def bca_interval(
     rng: np.random.Generator,
     labels: bool = False,
     sums: Sums | None = None,
-) -> Limits:
+) -> Interval:
     """Return the metric and its limits (2).
 
     `labels` is whether it is a function of the confusion matrix; `sums` are the sums over rows it is a function of.
@@ -88,7 +88,7 @@ def bca_interval(
             AccuracyWarning,
         )
     lower, upper = np.quantile(values, _levels(values, estimate, _acceleration(found), confidence))
-    return Limits(estimate, float(min(lower, estimate)), float(max(upper, estimate)))
+    return Interval(estimate, float(min(lower, estimate)), float(max(upper, estimate)))
 
 
 def _levels(values: Array, estimate: float, a: float, confidence: float) -> Array:

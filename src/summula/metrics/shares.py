@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.metrics.delong import Limits
+from summula.metrics.intervals import Interval
 from summula.metrics.named_metrics import SHARES, Weights
 from summula.stats.binomial_limits import lower_limit, upper_limit
 
@@ -34,23 +34,23 @@ __all__ = ["faultless_limits", "share_limits"]
 Array = NDArray[Any]
 
 
-def share_limits(name: str, y: Array, p: Array, w: Weights, confidence: float) -> tuple[Limits, int]:
+def share_limits(name: str, y: Array, p: Array, w: Weights, confidence: float) -> tuple[Interval, int]:
     """Return the limits of (1) to (3), and the number of rows in the denominator (0 if there are none)."""
     wanted, among = SHARES["jaccard" if name == "f1" else name](y, p)
     wanted, n = wanted[among].astype(np.float64), int(np.count_nonzero(among))
     weight = np.ones(n) if w is None else w[among]
     if not n or not weight.sum():
-        return Limits(np.nan, np.nan, np.nan), 0
+        return Interval(np.nan, np.nan, np.nan), 0
     share = float(weight @ wanted / weight.sum())
     effective = float(n) if w is None else _effective_rows(wanted, weight, share)
     found = _limits(share, effective, (1 - confidence) / 2)
-    return (Limits(*(2 * J / (1 + J) for J in found)) if name == "f1" else found), n
+    return (Interval(*(2 * J / (1 + J) for J in found)) if name == "f1" else found), n
 
 
-def _limits(share: float, n: float, delta: float) -> Limits:
+def _limits(share: float, n: float, delta: float) -> Interval:
     k = share * n
     k = float(round(k)) if abs(k - round(k)) < 1e-9 * max(n, 1.0) else k
-    return Limits(share, min(float(lower_limit(k, n, delta)), share), max(float(upper_limit(k, n, delta)), share))
+    return Interval(share, min(float(lower_limit(k, n, delta)), share), max(float(upper_limit(k, n, delta)), share))
 
 
 def _effective_rows(x: Array, w: Array, share: float) -> float:
@@ -60,20 +60,20 @@ def _effective_rows(x: Array, w: Array, share: float) -> float:
     return min(kish, share * (1 - share) * float(w.sum()) ** 2 / spread) if spread > 0 else kish
 
 
-def faultless_limits(name: str, y: Array, p: Array, beta: float, confidence: float) -> Limits | None:
+def faultless_limits(name: str, y: Array, p: Array, beta: float, confidence: float) -> Interval | None:
     """Return the limits (4) and (5) for predictions without errors; None if there are errors, or for other metrics."""
     delta = (1 - confidence) / 2
     if name == "fbeta":
         hits, either = int(np.count_nonzero(y & p)), int(np.count_nonzero(y | p))
         if hits == either:
             J = float(lower_limit(hits, hits, delta))
-            return Limits(1.0, _f_beta_of(J, max(1.0, beta**2), beta), 1.0)
+            return Interval(1.0, _f_beta_of(J, max(1.0, beta**2), beta), 1.0)
         if hits == 0:
             J = float(upper_limit(0, either, delta))
-            return Limits(0.0, 0.0, _f_beta_of(J, min(1.0, beta**2), beta))
+            return Interval(0.0, 0.0, _f_beta_of(J, min(1.0, beta**2), beta))
     if name == "balanced_accuracy" and (y == p).all():
         sizes = np.unique(y, return_counts=True)[1]
-        return Limits(1.0, float(lower_limit(sizes, sizes, delta / len(sizes)).mean()), 1.0)
+        return Interval(1.0, float(lower_limit(sizes, sizes, delta / len(sizes)).mean()), 1.0)
     return None
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError
+from summula.metrics.intervals import Interval
 from summula.training.comparison.candidates import Candidate
-from summula.training.comparison.metrics import Evaluation, Interval, Metric
+from summula.training.comparison.metrics import Evaluation, Metric
 
 __all__ = ["Entry", "Leaderboard", "ranked"]
 

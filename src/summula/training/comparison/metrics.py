@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import ParameterError
+from summula.metrics.intervals import Interval
 from summula.training.data.costs import NO_COSTS
 from summula.training.names import metric_name
 
@@ -25,7 +26,6 @@ __all__ = [
     "METRICS",
     "Evaluation",
     "Evaluator",
-    "Interval",
     "LeftOut",
     "Metric",
     "ThresholdCounts",
@@ -246,14 +246,6 @@ class Evaluation(NamedTuple):
     error: float
     threshold: float | None = None
     left_out: LeftOut | None = None
-
-
-class Interval(NamedTuple):
-    """A metric on held-out rows and its 95 % bootstrap interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 class Evaluator:
