@@ -25,7 +25,7 @@ from summula.core.estimator.regressor import Regressor, check_one_target
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.core.numerics.sums import Sum, merged_by
+from summula.core.numerics.sums import CONCATENATED, Sum
 
 __all__ = ["DummyClassifier", "DummyRegressor"]
 
@@ -56,16 +56,12 @@ def _repeated(value: Array, chunk: Chunk) -> Array:
     return np.repeat(value, len(chunk), axis=0)
 
 
-def _concatenated(a: Array, b: Array) -> Array:
-    return np.concatenate([a, b])
-
-
 @dataclass(frozen=True)
 class TargetValues(Sum):
     """All values of the target, and their weights."""
 
-    y: Array = field(metadata=merged_by(_concatenated))
-    weight: Array = field(metadata=merged_by(_concatenated))
+    y: Array = field(metadata=CONCATENATED)
+    weight: Array = field(metadata=CONCATENATED)
 
     @classmethod
     def map(cls, chunk: Chunk, params: None) -> Self:

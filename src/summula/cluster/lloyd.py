@@ -31,7 +31,7 @@ from summula.core.data.layout.blocks import scratch_block
 from summula.core.data.sources import MemorySource
 from summula.core.errors import DataError
 from summula.core.estimator.run import Run
-from summula.core.numerics.sums import Sum, merged_by
+from summula.core.numerics.sums import CONCATENATED, Sum, merged_by
 
 __all__ = ["Clustering", "Labels", "Stopping", "centre_groups", "labels_of", "lloyd"]
 
@@ -267,19 +267,15 @@ def _relocated(run: Run, now: Centres, sums: ClusterSums, empty: Array) -> Array
 # ---------------------------------------------------------------------------------------------- other statistics
 
 
-def _concatenate(a: Any, b: Any) -> Any:
-    return np.concatenate([a, b])
-
-
 @dataclass(frozen=True)
 class Furthest(Sum):
     """The rows furthest from their centres, at most `most`, in decreasing order with ties by row number."""
 
     most: int = field(metadata=merged_by(max))
-    square: Array = field(metadata=merged_by(_concatenate))
-    label: Array = field(metadata=merged_by(_concatenate))
-    weight: Array = field(metadata=merged_by(_concatenate))
-    x: Array = field(metadata=merged_by(_concatenate))
+    square: Array = field(metadata=CONCATENATED)
+    label: Array = field(metadata=CONCATENATED)
+    weight: Array = field(metadata=CONCATENATED)
+    x: Array = field(metadata=CONCATENATED)
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[Centres, int]) -> Self:

@@ -34,7 +34,7 @@ from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import SerialEngine, engine
 from summula.core.engine.random import stream_key, uniform
 from summula.core.estimator.run import Run, Unnamed
-from summula.core.numerics.sums import Sum, merged_by
+from summula.core.numerics.sums import CONCATENATED, Sum, merged_by
 
 __all__ = ["k_means_parallel", "k_means_plus_plus", "random_rows"]
 
@@ -289,8 +289,8 @@ class Earliest(Sum):
     """The rows with the earliest random arrival times: weighted draws without replacement."""
 
     most: int = field(metadata=merged_by(max))
-    times: Array = field(metadata=merged_by(lambda a, b: np.concatenate([a, b])))
-    rows: Array = field(metadata=merged_by(lambda a, b: np.concatenate([a, b])))
+    times: Array = field(metadata=CONCATENATED)
+    rows: Array = field(metadata=CONCATENATED)
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[int, int]) -> Self:

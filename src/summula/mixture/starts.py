@@ -17,7 +17,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned
 from summula.core.engine.random import stream_key, uniform
 from summula.core.estimator.run import Run
-from summula.core.numerics.sums import Sum, merged_by
+from summula.core.numerics.sums import CONCATENATED, Sum
 
 __all__ = ["RowSample", "nearest", "row_sample", "seed_points"]
 
@@ -37,8 +37,8 @@ class RowSample(Sum):
     weight : ndarray of shape (m,)
     """
 
-    rows: Array = field(metadata=merged_by(lambda a, b: np.concatenate([a, b])))
-    weight: Array = field(metadata=merged_by(lambda a, b: np.concatenate([a, b])))
+    rows: Array = field(metadata=CONCATENATED)
+    weight: Array = field(metadata=CONCATENATED)
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[int, float]) -> Self:

@@ -6,6 +6,7 @@ A statistic is a frozen dataclass derived from `Sum`. It defines `map`; its fiel
 
     total: Array        added; sums are merged, tuples concatenated; None on either side gives None
     largest: float = field(metadata=merged_by(max))     merged by a function of two values: rows cannot be removed
+    values: Array = field(metadata=CONCATENATED)        values of single rows, in the order of the rows
     origin: Array       the origin of the other fields: unchanged, and the other side is re-centred
 
 Declarations serve validation: `nonnegative` fields, and the sums of columns and of their squares, `column_totals` and
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 
 from summula.core.model_files import schema
 
-__all__ = ["Groups", "Merge", "Sum", "merged_by"]
+__all__ = ["CONCATENATED", "Groups", "Merge", "Sum", "merged_by"]
 
 Merge = Callable[[Any, Any], Any]
 
@@ -33,6 +34,13 @@ Merge = Callable[[Any, Any], Any]
 def merged_by(merge: Merge) -> dict[str, Merge]:
     """Return metadata for a dataclass field that is merged by this function instead of being added."""
     return {"merge": merge}
+
+
+def _concatenate(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate([a, b])
+
+
+CONCATENATED = merged_by(_concatenate)  # metadata of arrays with values of single rows
 
 
 def _fields(total: Any) -> tuple[tuple[str, Merge | None], ...]:
