@@ -30,11 +30,7 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     Parameters
     ----------
     n_clusters : int, default=8
-    verbose : int, default=0
-        Ignored; use scikit-learn's callbacks for progress reports.
     random_state : int, Generator, RandomState or None, default=None
-    n_jobs : int, optional
-        Maximum number of threads; None uses all.
     """
 
     cluster_centers_: Array

@@ -85,8 +85,6 @@ class LatentVariables(ClassNamePrefixFeaturesOutMixin, Transformer, LogDensitySc
     ----------
     copy : bool, default=True
         Ignored; X is never overwritten.
-    max_time : float, optional
-        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------

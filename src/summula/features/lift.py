@@ -31,11 +31,6 @@ def _counts_columns(model: Any, sizes: schema.Sizes) -> str | None:
 class Lift(Transformer):
     """Map rows into a space of more dimensions, where linear models of the lifted rows are nonlinear ones of the rows.
 
-    Parameters
-    ----------
-    n_jobs : int, optional
-        Maximum number of threads; None uses all.
-
     Attributes
     ----------
     n_output_features_ : int

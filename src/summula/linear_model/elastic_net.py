@@ -56,8 +56,6 @@ class L1Model(LinearPredictor):
         Whether to fit an intercept, which is not penalised.
     positive : bool, default=False
         Whether to constrain coefficients to be non-negative.
-    max_time : float, optional
-        Time limit in seconds, after which the best model so far is kept.
     """
 
     coef_: Array
@@ -161,8 +159,6 @@ class ElasticNet(MultiOutputMixin, L1Model):
         Maximum number of sweeps of coordinate descent.
     tol : float, default=1e-4
         Tolerance: the duality gap is at most 1e-6 tol ||y||^2 / n (about eight digits of the coefficients).
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous fit.
 
     Attributes
     ----------

@@ -174,8 +174,6 @@ class ElasticNetCV(L1Model):
         final model.
     cv : int, splitter or iterable of (train, test), default=None
         Cross-validation splits; by default 5 folds of consecutive rows.
-    n_jobs : int, optional
-        Maximum number of threads; None uses all.
     select : {"min", "1se"}, default="min"
         Select the alpha with the smallest mean error, or the largest one within one standard error of it.
 

@@ -58,10 +58,6 @@ class LogisticRegression(FormulaModel, FactorTerms, SparseCoefficients, Probabil
         Weight of the L1 penalty, which gives sparse coefficients: 1 is the L1 penalty, 0 the L2 penalty.
     dual : bool, default=False
         Ignored.
-    tol : float, default=1e-4
-        Tolerance: the relative suboptimality of the objective is at most about tol^2 / 100.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
     intercept_scaling : float, default=1
         Ignored; the intercept is never penalised.
     class_weight : dict of label to weight, "balanced" or None, default=None
@@ -70,16 +66,6 @@ class LogisticRegression(FormulaModel, FactorTerms, SparseCoefficients, Probabil
         Ignored; the fit is deterministic.
     solver : {"auto", "lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"}, default="auto"
         For compatibility with scikit-learn; every value is accepted and none affects the result.
-    max_iter : int, default=100
-        Maximum number of steps of the solver.
-    verbose : int, default=0
-        Ignored; use scikit-learn's callbacks for progress reports.
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous fit.
-    n_jobs : int, optional
-        Maximum number of threads; None uses all.
-    max_time : float, optional
-        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------

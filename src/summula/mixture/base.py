@@ -70,12 +70,6 @@ class Mixture(ProbabilityWriter, Density):
     ----------
     random_state : int, Generator, RandomState or None, default=None
         Seed for the starts, and for `sample`.
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous fit.
-    n_jobs : int, optional
-        Maximum number of threads; None uses all.
-    max_time : float, optional
-        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------

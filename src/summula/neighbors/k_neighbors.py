@@ -117,8 +117,6 @@ class KNeighborsModel(LeaveOneOutCurve, NeighborSearch):
         Additional arguments of the metric: `p` and `w` (weights of the columns) for "minkowski", `V` (variances) for
         "seuclidean", `V` (covariance) or `VI` (its inverse) for "mahalanobis", or those of a function. Variances are
         by default those of the training rows.
-    n_jobs : int, optional
-        Maximum number of threads; None uses all.
 
     Attributes
     ----------

@@ -47,6 +47,17 @@ Array = NDArray[Any]
 class Estimator(CallbackSupportMixin, BaseEstimator):
     """Base class of all estimators: validation, fit lifecycle and feature names, but no mathematics.
 
+    Parameters
+    ----------
+    verbose : int, default=0
+        Ignored; use scikit-learn's callbacks for progress reports.
+    warm_start : bool, default=False
+        Whether to start from the solution of the previous fit.
+    n_jobs : int, optional
+        Maximum number of threads; None uses all.
+    max_time : float, optional
+        Time limit in seconds, after which the best model so far is kept.
+
     Attributes
     ----------
     n_features_in_ : int

@@ -115,8 +115,6 @@ class Forest(ForestMembers, NamedImportances, CategoricalColumns, GrownTrees, Tr
         Maximum number of leaves per tree; the node of largest improvement is split first.
     bootstrap : bool, default=True for random forests, False for extra trees
         Whether each tree is grown from rows drawn with replacement, in proportion to their weights, or from all rows.
-    n_jobs : int, optional
-        Maximum number of threads; None uses all.
     random_state : int, Generator, RandomState or None, default=None
         Seed for drawing rows, columns and thresholds; the forest does not depend on the number of threads.
     verbose : int, default=0

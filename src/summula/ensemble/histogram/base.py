@@ -183,8 +183,6 @@ class HistGradientBoosting(InterpretableTrees, StagedPredictions, CategoricalCol
         Number of iterations without improvement after which to stop.
     tol : float, default=1e-7
         Minimum improvement of the score.
-    verbose : int, default=0
-        Ignored; use scikit-learn's callbacks for progress reports.
     random_state : int, Generator, RandomState or None, default=None
         Seed for rounding gradients, sampling rows for bin edges, held-out rows and columns.
     n_jobs : int, optional

@@ -149,8 +149,6 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
         Seed for drawing rows and columns, and for choosing held-out rows.
     max_features : int, float, {"sqrt", "log2"} or None, default=None
         Number of columns tried at each node, drawn at random, or their fraction; None tries all.
-    verbose : int, default=0
-        Ignored; use scikit-learn's callbacks for progress reports.
     max_leaf_nodes : int or None, default=None
         Maximum number of leaves of a tree.
     warm_start : bool, default=False

@@ -73,7 +73,17 @@ def relative_gap(tol: float) -> float:
     _frame_library=schema.Maybe(schema.Text() | None),
 )
 class GlmModel(LinearScores):
-    """Base class of linear models fitted by penalised likelihood."""
+    """Base class of linear models fitted by penalised likelihood.
+
+    Parameters
+    ----------
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    max_iter : int, default=100
+        Maximum number of steps of the solver.
+    tol : float, default=1e-4
+        Tolerance: the relative suboptimality of the objective is at most about tol^2 / 100.
+    """
 
     n_iter_: Any
     _fit: GlmFit

@@ -57,20 +57,8 @@ class GlmRegressor(FormulaModel, FactorTerms, DiagnosedGlm, Regressor):
     alpha : float, default=1.0
         Strength of the penalty alpha ||v||^2 / 2, relative to the mean of half the deviance; the intercept is not
         penalised.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
     solver : {"auto", "lbfgs", "newton-cholesky"}, default="auto"
         For compatibility with scikit-learn; it does not affect the result.
-    max_iter : int, default=100
-        Maximum number of steps of the solver.
-    tol : float, default=1e-4
-        Tolerance: the relative suboptimality of the objective is at most about tol^2 / 100.
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous fit.
-    verbose : int, default=0
-        Ignored; use scikit-learn's callbacks for progress reports.
-    max_time : float, optional
-        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------

@@ -78,16 +78,12 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
 
     Parameters
     ----------
-    max_time : float, optional
-        Time limit in seconds, after which the best model so far is kept.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     copy_X : bool, default=True
         Ignored; X is never overwritten.
     positive : bool, default=False
         Whether to constrain coefficients to be non-negative.
-    n_jobs : int, optional
-        Maximum number of threads; None uses all.
 
     Attributes
     ----------

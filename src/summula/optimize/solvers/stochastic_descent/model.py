@@ -103,8 +103,6 @@ class StochasticModel(SparseCoefficients, Estimator):
         epochs; None performs `max_iter` epochs.
     shuffle : bool, default=True
         Whether to shuffle the rows before each epoch.
-    verbose : int, default=0
-        Ignored; use scikit-learn's callbacks for progress reports.
     epsilon : float, default=0.1
         Threshold of "huber", and width of the epsilon-insensitive losses.
     random_state : int, Generator, RandomState or None, default=None
@@ -115,8 +113,6 @@ class StochasticModel(SparseCoefficients, Estimator):
         Fraction of rows held out.
     n_iter_no_change : int, default=5
         Number of epochs without improvement after which to stop.
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous fit.
     average : bool or int, default=False
         Whether `coef_` is the average of the weights over all steps; an int averages from this step on.
     batch_size : int, optional
