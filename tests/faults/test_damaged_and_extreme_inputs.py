@@ -29,11 +29,9 @@ from summula.mixture import BernoulliMixture, BinomialMixture, GaussianMixture
 from summula.naive_bayes import GaussianNB
 from summula.preprocessing import KBinsDiscretizer
 from summula.svm import SVR, LinearSVC, LinearSVR, OneClassSVM
+from tests.faults.rows import linear_rows
 
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(40, 3))
-Y = X @ [1.0, 2.0, 0.0] + 0.3 * RNG.normal(size=40)
-CLASSES = (Y > 0).astype(int)
+X, Y, CLASSES = linear_rows(np.random.default_rng(0), 40, [1.0, 2.0, 0.0], noise=0.3)
 
 
 def damaged(rows, columns, kind="csr"):

@@ -15,11 +15,10 @@ from summula.decomposition import PCA, FactorAnalysis
 from summula.linear_model import ElasticNet, Lasso, LinearRegression, Ridge
 from summula.naive_bayes import ComplementNB
 from summula.svm import SVC
+from tests.faults.rows import linear_rows
 
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(300, 4))
-Y = X @ [1.0, 2.0, 0.0, -1.0] + RNG.normal(size=300)
-CODES = (Y > 0).astype(int)
+X, Y, CODES = linear_rows(RNG, 300, [1.0, 2.0, 0.0, -1.0])
 COUNTS = RNG.poisson(2.0, (300, 4)).astype(float)
 
 

@@ -28,11 +28,10 @@ from summula.neighbors import NearestCentroid
 from summula.preprocessing import StandardScaler
 from summula.svm import SVC
 from summula.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from tests.faults.rows import linear_rows
 
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(150, 3))
-Y = X[:, 0] + RNG.normal(size=150)
-LABELS = (Y > 0).astype(int)
+X, Y, LABELS = linear_rows(RNG, 150, [1.0, 0.0, 0.0])
 
 FORESTS = [RandomForestRegressor(3, max_depth=3, random_state=0), ExtraTreesRegressor(3, max_depth=3, random_state=0)]
 TREES = [DecisionTreeRegressor(max_depth=3), DecisionTreeClassifier(max_depth=3)]
