@@ -86,6 +86,16 @@ def _is_allowed(place: Any, left: float, right: float) -> bool:
 
 
 @inlined
+def _record_if_best(
+    split: Any, score: float, place: Any, sides: Any, low: float, high: float, drawn: float, missing_left: int
+) -> None:
+    """Set the split if it improves on `split`, and its values are allowed; `sides` are their sums and weights."""
+    (left, left_weight), (right, right_weight) = sides
+    if score > split.score and _is_allowed(place, left / left_weight, right / right_weight):
+        _record(split, score, low, high, drawn, missing_left)
+
+
+@inlined
 def _term(criterion: int, weight: float) -> float:
     """Return the contribution of the weight of one class to (1) or (2)."""
     if criterion == ENTROPY:
@@ -130,8 +140,8 @@ def _scan_classes(
                 score = left_terms - wl * np.log(wl) + right_terms - wr * np.log(wr)
             else:
                 score = left_terms / wl + right_terms / wr
-            if score > split.score and _is_allowed(place, left[1] / wl, (total[1] - left[1]) / wr):
-                _record(split, score, value, high, drawn, missing_left)
+            sides = (left[1], wl), (total[1] - left[1], wr)
+            _record_if_best(split, score, place, sides, value, high, drawn, missing_left)
 
 
 @_SCAN.kernel
@@ -164,8 +174,7 @@ def _scan_two_classes(
                 continue
             rest_a, rest_b = total[0] - a, total[1] - b
             score = (a * a + b * b) / wl + (rest_a * rest_a + rest_b * rest_b) / wr
-            if score > split.score and _is_allowed(place, b / wl, rest_b / wr):
-                _record(split, score, value, high, drawn, missing_left)
+            _record_if_best(split, score, place, ((b, wl), (rest_b, wr)), value, high, drawn, missing_left)
 
 
 @_SCAN.kernel
@@ -196,8 +205,7 @@ def _scan_numbers(
                 score = left * np.log(left / wl) + right * np.log(right / wr)
             else:
                 continue
-            if score > split.score and _is_allowed(place, left / wl, right / wr):
-                _record(split, score, value, high, drawn, missing_left)
+            _record_if_best(split, score, place, ((left, wl), (right, wr)), value, high, drawn, missing_left)
 
 
 @_SCAN.kernel
