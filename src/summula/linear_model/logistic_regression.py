@@ -34,7 +34,7 @@ from summula.penalties import Penalty
 from summula.stats.families import Bernoulli
 from summula.stats.families.exponential_family import Family
 from summula.stats.links import Link, Logit
-from summula.stats.summary import Summary
+from summula.stats.summary import SUMMARY_DOCS, Summary
 
 __all__ = ["LogisticRegression"]
 
@@ -244,6 +244,7 @@ class LogisticRegression(FormulaModel, FactorTerms, SparseCoefficients, Probabil
 
     # ----------------------------------------------------------------------------------------------------- summarising
 
+    @inherit_docs(SUMMARY_DOCS)
     def summary(
         self,
         X: Any = None,
@@ -260,18 +261,9 @@ class LogisticRegression(FormulaModel, FactorTerms, SparseCoefficients, Probabil
 
         Parameters
         ----------
-        X, y, sample_weight : optional
-            Training data, needed for all but classical errors if the model no longer has access to them (it keeps
-            small data, and a reference to large data while the caller keeps them; loaded models have none).
         cov : {"classical", "HC0", "HC1", "cluster"}
             Covariance estimator: from the expected information, or a sandwich estimator that is robust to
             heteroscedasticity, or to dependence within groups.
-        groups : array-like of shape (n_samples,), or name of a column of X, optional
-            Groups within which rows may be dependent, for cov="cluster".
-        weights : {"frequency", "precision"}
-            Interpretation of `sample_weight`: number of repetitions of a row, or inverse variance.
-        level : float
-            Confidence level of the intervals.
         odds_ratios : bool
             Whether to report odds ratios, exp(coefficient).
 

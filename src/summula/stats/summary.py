@@ -17,9 +17,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Summary", "number_text", "text_table"]
+__all__ = ["SUMMARY_DOCS", "Summary", "number_text", "text_table"]
 
 Array = NDArray[np.float64]
+
+# Documentation of the parameters of `summary` that all models share.
+SUMMARY_DOCS = """
+Parameters
+----------
+X, y, sample_weight : optional
+    Training data, needed for all but classical errors if the model no longer has access to them (it keeps small data,
+    and a reference to large data while the caller keeps them; loaded models have none).
+groups : array-like of shape (n_samples,), or name of a column of X, optional
+    Groups within which rows may be dependent, for cov="cluster".
+weights : {"frequency", "precision"}
+    Interpretation of `sample_weight`: number of repetitions of a row, or inverse variance.
+level : float
+    Confidence level of the intervals.
+"""
 
 _LABELS = {
     "n": "rows",

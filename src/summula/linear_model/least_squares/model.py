@@ -14,6 +14,7 @@ from summula.core.data.frames import frame_library, is_frame, pop_columns
 from summula.core.data.numbers import array_of
 from summula.core.data.sources import Source
 from summula.core.data.training_data import keep_training, recalled
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.threads import solving
 from summula.core.errors import AccuracyWarning, CollinearityWarning, DataError, ParameterError, warn
 from summula.core.estimator.additive import AdditiveEstimator
@@ -30,7 +31,7 @@ from summula.linear_model.least_squares.inference import COVARIANCES, WEIGHTS, N
 from summula.linear_model.least_squares.normal_equations import from_sums
 from summula.linear_model.least_squares.problem import Fit, Problem, penalty
 from summula.linear_model.least_squares.solver import solve
-from summula.stats.summary import Summary
+from summula.stats.summary import SUMMARY_DOCS, Summary
 
 __all__ = ["LeastSquaresModel"]
 
@@ -242,6 +243,7 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
 
     # -------------------------------------------------------------------------------------------------- summarising
 
+    @inherit_docs(SUMMARY_DOCS)
     def summary(
         self,
         X: Any = None,
@@ -258,21 +260,12 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight : optional
-            Training data, needed for all but classical errors if the model no longer has access to them (it keeps small
-            data, and a reference to large data while the caller keeps them; loaded models have none).
         cov : {"classical", "HC0", "HC1", "HC2", "HC3", "cluster", "HAC"}
             Covariance estimator: classical, with one variance for all rows; White's heteroscedasticity-robust
             estimator, without (HC0) or with a small-sample correction; "cluster", robust to dependence within groups;
             "HAC" (Newey and West), robust to dependence between rows that follow each other in time.
-        groups : array-like of shape (n_samples,), or name of a column of X
-            Group of each row, for cov="cluster".
         lags : int, optional
             Number of lags for cov="HAC"; floor(4 (n / 100)^(2/9)) by default.
-        weights : {"frequency", "precision"}
-            Interpretation of `sample_weight`: number of repetitions of a row, or inverse variance.
-        level : float
-            Confidence level of the intervals.
 
         Returns
         -------

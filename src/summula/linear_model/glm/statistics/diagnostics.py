@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.training_data import recalled
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.input.argument_values import is_choice
 from summula.linear_model.glm.model import GlmModel
@@ -22,7 +23,7 @@ from summula.linear_model.glm.sums import At, linear_predictor
 from summula.losses import Loss, loss_of
 from summula.stats.families.exponential_family import Family
 from summula.stats.links import Link
-from summula.stats.summary import Summary
+from summula.stats.summary import SUMMARY_DOCS, Summary
 from summula.stats.term_tests import TermTests
 
 __all__ = ["DiagnosedGlm"]
@@ -83,6 +84,7 @@ class DiagnosedGlm(GlmModel):
 
     # ----------------------------------------------------------------------------------------------------- summarising
 
+    @inherit_docs(SUMMARY_DOCS)
     def summary(
         self,
         X: Any = None,
@@ -101,18 +103,11 @@ class DiagnosedGlm(GlmModel):
 
         Parameters
         ----------
-        X, y, sample_weight, offset, exposure : optional
-            Training data, needed for all but classical errors if the model no longer has access to them (it keeps
-            small data, and a reference to large data while the caller keeps them; loaded models have none).
+        offset, exposure : optional
+            As in `fit`, with the training data.
         cov : {"classical", "HC0", "HC1", "cluster"}
             Covariance estimator: from the expected information (times the dispersion), or a sandwich estimator that is
             robust to heteroscedasticity, or to dependence within groups.
-        groups : array-like of shape (n_samples,), or name of a column of X, optional
-            Groups within which rows may be dependent, for cov="cluster".
-        weights : {"frequency", "precision"}
-            Interpretation of `sample_weight`: number of repetitions of a row, or inverse variance.
-        level : float
-            Confidence level of the intervals.
         odds_ratios : bool
             Whether to report exp(coefficient): odds ratios for the logit link, rate ratios for the log link.
 
