@@ -290,7 +290,7 @@ def test_coverage_of_bca():
         (("recall", [0, 0], [0, 0]), "no row is positive"),
         (("auc", [1, 1], [0.1, 0.2]), "rows of both classes"),
         (("r2", [1.0, 1.0], [1.0, 2.0]), "undefined for these rows"),
-        (("mse", ["a", "b"], ["a", "b"]), "y_true must hold numbers"),
+        (("mse", ["a", "b"], ["a", "b"]), "y_true must contain numbers"),
         (("log_loss", [0, 1], [0.5, 1.5]), "between 0 and 1; the largest score is 1.5"),
         (("f1", [0, 0], [0, 0]), "no row is positive or predicted positive"),
         (("fbeta", [0, 1], [0, 1]), "needs a positive number beta"),

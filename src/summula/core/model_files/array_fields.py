@@ -110,7 +110,7 @@ class Labels(Field):
         if value.dtype.kind == "O" and not all(type(label) is str for label in labels):
             raise Fault(f"{path} contains objects other than text")
         if any(not low < high for low, high in itertools.pairwise(labels)) or labels[:1] != labels[:1]:
-            raise Fault(f"{path} does not rise")
+            raise Fault(f"{path} must be sorted, without duplicates")
         if len(value) < self.low or not (self.size is None or _match(value.shape, (self.size,), sizes)):
             raise self.wrong(value, path, sizes)
 
