@@ -79,10 +79,10 @@ def solvers(ax: Any) -> None:
         def __init__(self, F: Any) -> None:
             self.F = F
 
-        def away(self, u: Any) -> Any:
+        def solve(self, u: Any) -> Any:
             return self.F @ u
 
-        def back(self, g: Any) -> Any:
+        def solve_transposed(self, g: Any) -> Any:
             return self.F.T @ g
 
     start = np.zeros(d)

@@ -20,10 +20,10 @@ from summula.plotting import convergence
 class Plain:
     """Variables as they are."""
 
-    def away(self, u):
+    def solve(self, u):
         return u
 
-    def back(self, g):
+    def solve_transposed(self, g):
         return g
 
 

@@ -129,9 +129,9 @@ def test_the_same_seed_gives_the_same_numbers_and_the_estimator_stays_as_it_was(
         ({"sampler": DESIGN}, ParameterError, "needs an estimator and a function"),
         ({"n_fits": 2}, ParameterError, "n_fits must be an int >= 3; got 2"),
         ({"sampler": lambda rng: DESIGN}, DataError, "a tuple of X and y; got ndarray"),
-        ({"truth": lambda X: 0.0}, DataError, r"truth\(X\) must hold 60 numbers, one per row"),
+        ({"truth": lambda X: 0.0}, DataError, r"truth\(X\) must contain 60 numbers, one per row"),
         ({"truth": lambda X: np.full(60, np.nan)}, DataError, r"truth\(X\) is nan at row 0"),
-        ({"sampler": lambda rng: (DESIGN, ["a"] * 40)}, DataError, "y of the test rows must hold numbers"),
+        ({"sampler": lambda rng: (DESIGN, ["a"] * 40)}, DataError, "y of the test rows must contain numbers"),
     ],
 )
 def test_bad_input(changes, error, says):

@@ -214,7 +214,7 @@ class ThreadEngine(SerialEngine):
             yield from super().map_ordered(fn, parts)
             return
         values: dict[int, S] = {}
-        errors: dict[int, Exception] = {}
+        errors: dict[int, BaseException] = {}
         remaining = deque(enumerate(parts))
 
         def work() -> None:
@@ -225,7 +225,7 @@ class ThreadEngine(SerialEngine):
                     return
                 try:
                     values[place] = fn(part)
-                except Exception as error:
+                except BaseException as error:
                     errors[place] = error
                     remaining.clear()
 

@@ -109,8 +109,9 @@ class Labels(Field):
         labels = value.tolist()
         if value.dtype.kind == "O" and not all(type(label) is str for label in labels):
             raise Fault(f"{path} contains objects other than text")
-        if any(not low < high for low, high in itertools.pairwise(labels)) or labels[:1] != labels[:1]:
-            raise Fault(f"{path} does not rise")
+        is_nan = any(label != label for label in labels[:1])  # further ones are not ascending
+        if is_nan or any(not low < high for low, high in itertools.pairwise(labels)):
+            raise Fault(f"{path} must be sorted, without duplicates")
         if len(value) < self.low or not (self.size is None or _match(value.shape, (self.size,), sizes)):
             raise self.wrong(value, path, sizes)
 
