@@ -34,7 +34,7 @@ __all__ = ["Piece", "Scan", "ScanSource", "checked_weight", "scan"]
 Array = NDArray[Any]
 
 _NUMBERS = ("float64", "float32", "number")
-_MANY = 1_000_000_000  # total number of values above which a copying kernel justifies importing Numba
+_MANY = 2**28  # total number of values above which a copying kernel justifies importing Numba
 
 
 def scan(
