@@ -29,7 +29,7 @@ __all__ = ["OutOfTime", "Run", "Unnamed", "check_clock"]
 S = TypeVar("S", bound=Statistic)
 Array = NDArray[Any]
 
-_SHORT = 2**20  # maximum number of values of rows in memory whose sums take a few milliseconds
+_SHORT = 2**23  # maximum number of values of rows in memory whose sums take about 10 milliseconds
 _TASKS = 24  # enough to keep threads busy until the end of a pass
 
 
@@ -149,9 +149,10 @@ class Run:
 
     @property
     def _is_short(self) -> bool:
-        """Whether a pass takes so little time that the calling thread should not wait for others to start."""
+        """Whether a pass is too short for the calling thread to wait for others, and to be reported part by part."""
         source = self.source
-        return isinstance(source, MemorySource) and source.n_rows * source.n_features <= _SHORT
+        few = isinstance(source, MemorySource) and source.n_rows * source.n_features <= _SHORT
+        return few and self._deadline is None and self._context is None
 
     def _sum_here(self, statistic: Any, params: Any, task: str, chunk: Chunk) -> Any:
         """Return the statistic of rows that are one chunk."""
