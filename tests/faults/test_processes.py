@@ -16,14 +16,14 @@ from tests.processes import run
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
-# Enough rows that a pass has several parts, so that the pool works.
+# More values than a short pass has, of which the calling thread computes a part, so that the pool computes all of them.
 DATA = """
     import json, os, threading
     import numpy as np
     from summula.core.engine.threads import thread_count
     from summula.linear_model import Ridge
 
-    X = np.random.default_rng(0).normal(size=(150_000, 30))
+    X = np.random.default_rng(0).normal(size=(300_000, 30))
     y = X.sum(axis=1) + 1.0
 
     def coefficients():
