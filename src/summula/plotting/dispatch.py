@@ -112,6 +112,11 @@ def _check_kind(model: Any, kind: str) -> None:
         name = type(one).__name__
         if attribute is not None and not hasattr(one, attribute):
             raise ParameterError(f"A plot of kind {kind!r} needs {attribute}, which {name} does not have.")
+        if kind == "outliers" and hasattr(one, "classes_"):
+            raise ParameterError(
+                f"A plot of kind 'outliers' is for outlier detectors, but {name} has classes: outliers have small "
+                "values of score_samples(X), where a classifier has it."
+            )
         if kind in ("predictions", "surface") and hasattr(one, "classes_"):
             raise ParameterError(f"A plot of kind {kind!r} is for regression, but {name} has classes.")
 
