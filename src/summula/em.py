@@ -219,8 +219,9 @@ def fit(
     >>> print(solution.status, round(solution.x, 4), round(3 / 7, 4))
     converged 0.4286 0.4286
     """
-    if not isinstance(model, Model):
-        name = type(model).__name__
+    given: Any = model
+    if not isinstance(given, Model):
+        name = type(given).__name__
         raise ParameterError(
             f"em.fit needs an em.Model, not {name}: fit an estimator by {name}(...).fit(X), which has the same loop."
         )

@@ -116,3 +116,15 @@ def test_a_plot_shows_the_branches_of_each_node():
     ax = summula.plot(ID3Classifier().fit(holes, PLAY))
     assert any(text.get_text().startswith("outlook is missing") for text in ax.texts)
     pyplot.close("all")
+
+
+@pytest.mark.parametrize("form", [np.asarray, lambda X: X.to_numpy().astype(str), lambda X: X.to_numpy().tolist()])
+def test_arrays_of_text_are_discrete(form):
+    model, named = ID3Classifier().fit(form(X), PLAY), ID3Classifier().fit(X, PLAY)
+    np.testing.assert_array_equal(model.predict_proba(form(X)), named.predict_proba(X))
+    renamed = model.rules()
+    for j, name in enumerate(X.columns):
+        renamed = renamed.replace(f"x[{j}]", name)
+    assert renamed == named.rules()
+    with pytest.raises(DataError, match="Column 'x0' contains numbers, but was text such as 'overcast'"):
+        model.predict(np.ones((1, 4)))

@@ -43,7 +43,7 @@ def confusion_limits(y: Array, p: Array, w: Weights, confidence: float, options:
     found = np.zeros((3, len(labels), len(labels)))
     for i, actual in enumerate(labels):
         for j, predicted in enumerate(labels):
-            among = {"true": listed & (y == actual), "pred": listed & (p == predicted)}.get(normalize, listed)
+            among = listed & {"true": y == actual, "pred": p == predicted}.get(str(normalize), listed)
             limits, n = limits_among((y == actual) & (p == predicted), among, w, confidence)
             found[:, i, j] = limits if n else (0.0, 0.0, 1.0)
     return Interval(*(found * scale))

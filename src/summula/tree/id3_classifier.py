@@ -29,6 +29,7 @@ from summula.core.estimator.parameters import Allowed, integer, none, real
 from summula.core.model_files import schema
 from summula.tree.columns.binning import BinMap, learn_bins
 from summula.tree.columns.categorical_columns import CategoricalColumns
+from summula.tree.columns.categories import Categories, array_name, coded_array
 
 __all__ = ["ID3Classifier"]
 
@@ -124,7 +125,8 @@ class ID3Classifier(CategoricalColumns, ShareClassifier):
         Parameters
         ----------
         X : {array-like, frame} of shape (n_samples, n_features)
-            Text or integers, with at most 255 distinct values per column; missing values count as a value.
+            Text or integers, in frames or arrays, with at most 255 distinct values per column; missing values count as
+            a value.
         y : array-like of shape (n_samples,), or name of a column of X
             Class labels of any type.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
@@ -148,6 +150,13 @@ class ID3Classifier(CategoricalColumns, ShareClassifier):
             weight = np.ones(len(codes)) if found.weight is None else found.weight
             self._grow(codes[weight > 0], found.y[weight > 0].astype(np.intp), weight[weight > 0])
         return self
+
+    def _open_factors(self, X: Any, others: list[str], reset: bool) -> tuple[Any, Categories]:
+        if reset and isinstance(X, np.ndarray | list | tuple) and np.ndim(X[:1]) == 2:  # text of any column
+            listed = [array_name(j) for j in range(len(X[0]))] if len(X) else []
+            categories = Categories(type(self).__name__, None, listed)
+            return coded_array(X, categories), categories
+        return super()._open_factors(X, others, reset)
 
     def _close_factors(self, X: Any, source: Source, factors: Any, reset: bool) -> None:
         super()._close_factors(X, source, factors, reset)
@@ -271,8 +280,7 @@ class ID3Classifier(CategoricalColumns, ShareClassifier):
             return f"{name} is missing"
         here = slice(bins.starts[j], bins.starts[j + 1])
         level = bins.levels[here][bins.level_bins[here] == value][0]
-        texts = self.category_levels_.get(name)
-        return f"{name} = {level:g}" if texts is None else f"{name} = {texts[int(level)]!r}"
+        return f"{name} = {self._level_text(j, level)}"
 
 
 def _entropy(weights: Array) -> float:

@@ -43,11 +43,10 @@ def _conditions(model: Any, node: int, decimals: int) -> tuple[str, str]:
     name, missing = _column_name(model, j), " or is missing"
     if nodes.category[node] >= 0:
         here = slice(bins.starts[j], bins.starts[j + 1])
-        texts = model.category_levels_.get(name)
         flags = nodes.lefts[nodes.category[node]]
         sides: list[list[str]] = [[], []]
         for level, place in zip(bins.levels[here], bins.level_bins[here], strict=True):
-            sides[0 if flags[place] else 1].append(f"{level:g}" if texts is None else repr(texts[int(level)]))
+            sides[0 if flags[place] else 1].append(model._level_text(j, level))
         left, right = (f"{name} in {{{', '.join(side)}}}" for side in sides)
     else:
         threshold = f"{nodes.threshold[node]:.{decimals}g}"
