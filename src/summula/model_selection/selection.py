@@ -99,16 +99,7 @@ class Selection:
         return f"{self.best_name}, {what} without the test rows: {words}; {result}"
 
     def plot(self, *, ax: Any = None) -> Any:
-        """Plot the validation scores of the candidates, and mark the selected one.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        matplotlib Axes
-        """
+        """Plot the validation scores of the candidates, mark the selected one, and return the matplotlib Axes."""
         from summula.plotting import candidate_scores
 
         names = [one.name for one in self.table]

@@ -26,7 +26,7 @@ _REQUIRED = {  # attributes of a model required by each kind of plot
     **dict.fromkeys(("confusion", "curves"), "classes_"),
     **dict.fromkeys(("margin", "outliers"), "decision_function"),
 }
-_CATEGORICAL = ("CategoricalNB", "ID3Classifier")  # categories are not points of a plane
+_CATEGORICAL = ("CategoricalNB",)  # categories are not points of a plane
 
 
 def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, ax: Any = None, **options: Any) -> Any:

@@ -126,13 +126,12 @@ def candidate_scores(
     Examples
     --------
     >>> from summula.plotting import candidate_scores
-    >>> ax = candidate_scores(["tree", "forest"], [0.8, 0.9], [0.02, 0.01], chosen=1)
-    >>> [label.get_text() for label in ax.get_yticklabels()]
-    ['tree', 'forest']
+    >>> candidate_scores(["tree", "forest"], [0.8, 0.9], [0.02, 0.01], chosen=1).get_xlabel()
+    'score'
     """
-    check_installed()
     values = np.asarray(scores, np.float64)
     spread = np.zeros(values.shape) if errors is None else np.nan_to_num(np.asarray(errors, np.float64))
+    check_installed()
     if values.ndim != 1 or not len(values) or len(names) != len(values) or spread.shape != values.shape:
         raise DataError(f"There are {np.size(scores)} scores and {len(names)} names; pass one of each per model.")
     ax = axes(ax)

@@ -12,8 +12,7 @@ import numpy as np
 __all__ = ["Picture", "draw", "shade", "tint"]
 
 _MOST = 12  # maximum number of nodes side by side
-_SIZE = 8.0  # font sizes, in points
-_SMALLEST = 4.0
+_SIZE, _SMALLEST = 8.0, 4.0  # font sizes, in points
 _LETTER = 0.0085  # width of a letter in inches per point
 
 
