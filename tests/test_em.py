@@ -14,6 +14,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.errors import TimeLimitError
 from summula.core.estimator import run as runs
 from summula.core.numerics.sums import Sum
+from summula.mixture import GaussianMixture
 
 LIMIT = 2.0
 
@@ -160,3 +161,8 @@ def test_an_impossible_start_is_refused(x: Any) -> None:
         pytest.raises(summula.DataError, match="start from parameters"),
     ):
         em.fit(Censored(0.0), x)
+
+
+def test_estimators_are_refused_with_the_cure(x: Any) -> None:
+    with pytest.raises(summula.ParameterError, match=r"em.fit needs an em.Model, not GaussianMixture: .*\.fit\(X\)"):
+        em.fit(GaussianMixture(), x)

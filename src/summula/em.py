@@ -28,7 +28,7 @@ import numpy as np
 
 from summula.core.data.chunks import Chunk
 from summula.core.engine.engine import watched
-from summula.core.errors import DataError, TimeLimitError
+from summula.core.errors import DataError, ParameterError, TimeLimitError
 from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import OutOfTime, Run, Unnamed, check_clock
 from summula.core.numerics.solution import Solution
@@ -219,6 +219,12 @@ def fit(
     >>> print(solution.status, round(solution.x, 4), round(3 / 7, 4))
     converged 0.4286 0.4286
     """
+    given: Any = model
+    if not isinstance(given, Model):
+        name = type(given).__name__
+        raise ParameterError(
+            f"em.fit needs an em.Model, not {name}: fit an estimator by {name}(...).fit(X), which has the same loop."
+        )
     if isinstance(data, Run):
         return _iterate(model, data, (tol, max_iter, previous), on_step, assign)
     kept: list[Solution] = []

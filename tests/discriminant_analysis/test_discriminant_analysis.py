@@ -277,3 +277,10 @@ def test_certificates_of_nearly_collinear_columns_hold_for_any_order_of_sums(mod
     assert not whole.certificate_.verify(X[:-1], y[:-1])
     parts = clone(model).partial_fit(X[:200], y[:200], classes=[False, True]).partial_fit(X[200:], y[200:])
     assert parts.certificate_.verify(X, y)
+
+
+@pytest.mark.parametrize("model", [LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis])
+@pytest.mark.parametrize(("name", "other"), [("diagonal", "diag"), ("isotropic", "spherical")])
+def test_forms_of_covariance_have_other_names(model, name, other):
+    one, two = (model(covariance=form).fit(X, Y).predict_proba(X) for form in (name, other))
+    np.testing.assert_array_equal(one, two)

@@ -131,3 +131,10 @@ def test_bad_input():
     one = AdaBoostClassifier().fit(X, np.zeros(40))
     np.testing.assert_array_equal(one.predict_proba(X), np.ones((40, 1)))
     np.testing.assert_array_equal(one.predict(X), np.zeros(40))
+
+
+def test_trees_without_splits_have_importances_of_zero():
+    X, _ = rows(20)
+    np.testing.assert_array_equal(
+        AdaBoostClassifier(n_estimators=2).fit(X, np.zeros(20)).feature_importances_, np.zeros(4)
+    )

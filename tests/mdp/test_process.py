@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -275,6 +276,24 @@ def test_environments_of_gymnasium_are_found_by_name():
         learn("Cliff-v0", 0.9)
 
 
+def test_a_process_is_an_environment():
+    P, R = markov.toymaker()
+    learned = learn(MDP(P, R, 0.9), 0.9, n_episodes=2, max_steps=2_000, epsilon=0.5, random_state=0)
+    assert learned.counts.visits.min() > 300
+    found = learned.mdp.transitions.toarray()
+    assert np.abs(found - P.reshape(4, 2)).max() < 0.12  # 4 standard errors of 300 draws
+    assert learned.policy.tolist() == [1, 1]
+    by_next_state = np.zeros((2, 1, 2))
+    by_next_state[0, 0, 1] = 3.0  # paid for reaching the last state, where the process ends
+    short = MDP([[[0.5, 0.5]], [[0.0, 0.0]]], by_next_state, 0.9, termination=[0.0, 1.0])
+    found = learn(short, 0.9, n_episodes=50, random_state=0)
+    assert found.solution.values[1] == 0.0
+    assert_allclose(found.mdp.rewards[0, 0], 3.0 * found.mdp.transitions.toarray()[0, 1])
+    closed = MDP([[[1.0], [1.0]]], [[0.0, -np.inf]], 0.9)
+    with pytest.raises(ParameterError, match="every action available"):
+        learn(closed, 0.9)
+
+
 def test_without_gymnasium_names_are_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with pytest.raises(ParameterError, match="needs Gymnasium: install it with `pip install gymnasium`"):
@@ -286,8 +305,10 @@ def test_learning_refuses_what_it_cannot_use():
         ParameterError, match=r"'discount' parameter of learn must be a float in the range \[0.0, 1.0\)"
     ):
         learn(Counted(), 1.0)
-    with pytest.raises(ParameterError, match="counts=TransitionCounts"):
+    with pytest.raises(ParameterError, match="methods `reset` and `step`"):
         learn(object(), 0.9)
+    with pytest.raises(ParameterError, match="counts=TransitionCounts"):
+        learn(SimpleNamespace(reset=GridWorld().reset, step=GridWorld().step), 0.9)
     with pytest.raises(ParameterError, match="no parameter 'epsilom'"):
         learn(GridWorld(), 0.9, epsilom=0.1)
     with pytest.raises(DataError, match="outside of 0 to 4"):

@@ -352,3 +352,10 @@ def test_useless_extrapolations_do_not_prevent_convergence(monkeypatch):
     solution = mdp.solve(tol=1e-7)
     assert solution.converged
     assert np.abs(solution.values - mdp.policy_iteration(tol=1e-7).values).max() <= 1e-7
+
+
+def test_asynchronous_is_gauss_seidel():
+    P, R = markov.toymaker()
+    one, two = (MDP(P, R, 0.9).value_iteration(order) for order in ("asynchronous", "gauss_seidel"))
+    np.testing.assert_array_equal(one.values, two.values)
+    assert one.n_steps == two.n_steps

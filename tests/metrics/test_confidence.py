@@ -321,3 +321,63 @@ def test_bad_options():
         metrics.interval("rmse", [0.0, 1.0], [0.0, 1.0], method="delong")
     with pytest.raises(ParameterError, match="n_resamples must be an int >= 100"):
         metrics.interval("rmse", [0.0, 1.0], [0.0, 1.0], n_resamples=5)
+
+
+def test_entries_of_a_confusion_matrix_are_proportions():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 3, 120)
+    p = np.where(rng.random(120) < 0.7, y, rng.integers(0, 3, 120))
+    found = metrics.interval("confusion_matrix", y, p, confidence=0.9)
+    matrix = metrics.confusion_matrix(y, p)
+    np.testing.assert_allclose(found.estimate, matrix)
+    for i, j in np.ndindex(3, 3):
+        exact = scipy.stats.binomtest(int(matrix[i, j]), 120).proportion_ci(0.9)
+        np.testing.assert_allclose([found.lower[i, j], found.upper[i, j]], 120 * np.array(exact))
+    assert str(found).startswith(
+        "confusion_matrix, 90 % confidence interval of each entry (clopper-pearson, n = 120)\n"
+    )
+    for normalize in ("true", "pred", "all"):
+        shares = metrics.interval(metrics.confusion_matrix, y, p, normalize=normalize)
+        np.testing.assert_allclose(shares.estimate, metrics.confusion_matrix(y, p, normalize=normalize))
+    recalls = metrics.interval("confusion_matrix", y == 1, p == 1, normalize="true")
+    recall = metrics.interval("recall", y == 1, p == 1)
+    np.testing.assert_allclose([recalls.lower[1, 1], recalls.upper[1, 1]], [recall.lower, recall.upper])
+    names = np.array(["a", "b", "c"])
+    part = metrics.interval("confusion_matrix", names[y], names[p], labels=["c", "a"])
+    np.testing.assert_allclose(part.estimate, metrics.confusion_matrix(names[y], names[p], labels=["c", "a"]))
+    w = rng.uniform(1, 2, 120)
+    weighted = metrics.interval("confusion_matrix", y, p, sample_weight=w)
+    np.testing.assert_allclose(weighted.estimate, metrics.confusion_matrix(y, p, sample_weight=w))
+    assert weighted.method == "korn-graubard"
+    empty = metrics.interval("confusion_matrix", [0, 0, 1], [0, 0, 0], normalize="pred")
+    assert (empty.estimate[0, 1], empty.lower[0, 1], empty.upper[0, 1]) == (0.0, 0.0, 1.0)
+
+
+def test_scorers_of_several_classes_are_known_by_name():
+    rng = np.random.default_rng(4)
+    y, p = rng.integers(0, 3, 60), rng.integers(0, 3, 60)
+    for name, average in (("f1_macro", "macro"), ("precision_weighted", "weighted")):
+        function = getattr(metrics, f"{name.split('_')[0]}_score")
+        assert metrics.interval(name, y, p).estimate == pytest.approx(function(y, p, average=average))
+    shares = np.eye(3)[p]
+    assert metrics.interval("roc_auc_ovr", y, shares).estimate == metrics.roc_auc_score(y, shares, multi_class="ovr")
+    assert metrics.interval("explained_variance", y, p).estimate == metrics.explained_variance_score(y, p)
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "words"),
+    [
+        ("recall_score", {"average": None}, "recall_score does not return one number: choose a class or an average"),
+        ("det_curve", {}, "det_curve does not return one number"),
+        (
+            "confusion_matrix",
+            {"normalise": "true"},
+            "options of 'confusion_matrix' are labels and normalize.*'normalise'",
+        ),
+        ("confusion_matrix", {"normalize": "rows"}, "got 'rows'"),
+        ("confusion_matrix", {"method": "bca"}, "does not apply to 'confusion_matrix'; use method='auto'.$"),
+    ],
+)
+def test_metrics_that_are_no_single_number(metric, options, words):
+    with pytest.raises(ParameterError, match=words):
+        metrics.interval(metric, [0, 1, 0, 1], [0, 1, 1, 1], **options)

@@ -129,3 +129,12 @@ def test_bad_options(options, words):
         bootstrap_error(GaussianNB(), X, np.array(["a", "b"])[LABELS], loss="squared")
     with pytest.raises(DataError, match="one target per row"):
         bootstrap_error(LinearRegression(), X, Y[:-1])
+
+
+def test_other_names_of_kinds_and_losses():
+    for name, other in (("632", ".632"), ("632+", ".632+")):
+        one, two = (
+            bootstrap_error(LinearRegression(), X, Y, kind=kind, loss=loss, n_resamples=5, random_state=0)
+            for kind, loss in ((name, "absolute"), (other, "absolute_error"))
+        )
+        assert one == two

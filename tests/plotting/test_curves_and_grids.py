@@ -6,13 +6,23 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_iris
 from sklearn.metrics import roc_auc_score, roc_curve
 
+import summula
 from summula import DataError, ParameterError
+from summula.decomposition import FactorAnalysis
+from summula.discriminant_analysis import LinearDiscriminantAnalysis
+from summula.dummy import DummyClassifier
+from summula.model_selection import select
+from summula.naive_bayes import GaussianNB
 from summula.plotting import (
+    candidate_scores,
     cluster_regions,
+    confusion,
     importance_bars,
     learning_curve,
+    loadings,
     mixture_ellipses,
     oriented_histograms,
     roc,
@@ -157,3 +167,44 @@ def test_ellipses_have_the_axes_of_the_covariance():
     assert abs(longest @ vectors[:, 1]) == pytest.approx(1.0, abs=1e-2)
     with pytest.raises(ParameterError, match=r"choose two with columns=\(0, 1\)"):
         mixture_ellipses(model)
+
+
+def test_roc_curves_of_several_classes_are_those_of_each_against_the_rest():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2)) + np.repeat([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]], 30, axis=0)
+    y = np.repeat(["a", "b", "c"], 30)
+    model = LinearDiscriminantAnalysis().fit(X, y)
+    proba = model.predict_proba(X)
+    areas = [roc_auc_score(y == name, proba[:, k]) for k, name in enumerate("abc")]
+    expected = [f"{name} or not: area {area:.3f}" for name, area in zip("abc", areas, strict=True)]
+    assert [text.get_text() for text in roc(y, proba).get_legend().get_texts()] == expected
+    assert [text.get_text() for text in summula.plot(model, X, y, kind="roc").get_legend().get_texts()] == expected
+    two = summula.plot(model, X[:60], y[:60], kind="roc")  # of the classes that occur, the larger is positive
+    assert two.get_legend().get_texts()[0].get_text() == f"area {roc_auc_score(y[:60] == 'b', proba[:60, 1]):.3f}"
+    with pytest.raises(DataError, match="y contains False, which is not one of the classes of LinearDiscriminant"):
+        summula.plot(model, X, y == "a", kind="roc")
+
+
+def test_outliers_are_not_drawn_for_classifiers():
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 3
+    with pytest.raises(ParameterError, match=r"'outliers' is for outlier detectors.*score_samples\(X\)"):
+        summula.plot(LinearDiscriminantAnalysis().fit(X, y), X, kind="outliers")
+
+
+def test_scores_of_candidates_are_marked():
+    found = select({"tree": DummyClassifier(), "bayes": GaussianNB()}, *load_iris(return_X_y=True), random_state=0)
+    ax = summula.plot(found)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["tree", "bayes"]
+    drawn = [line.get_xdata()[0] for line in ax.lines if line.get_marker() in ("o", "D")]
+    np.testing.assert_allclose(drawn, [one.score for one in found.table])
+    assert [line.get_marker() for line in ax.lines if line.get_marker() in ("o", "D")] == ["o", "D"]
+    with pytest.raises(DataError, match="2 scores and 1 names"):
+        candidate_scores(["a"], [1.0, 2.0])
+
+
+def test_long_names_leave_room_for_the_plot():
+    names = [f"a class with a rather long name, number {k}" for k in range(3)]
+    ax = confusion(names, names)
+    assert [label.get_text() for label in ax.get_yticklabels()] == [f"a class with... number {k}" for k in range(3)]
+    ax = loadings(FactorAnalysis(1).fit(np.random.default_rng(0).normal(size=(60, 30))))
+    assert ax.get_yticklabels()[0].get_fontsize() < 6.0

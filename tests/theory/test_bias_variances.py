@@ -127,6 +127,7 @@ def test_the_same_seed_gives_the_same_numbers_and_the_estimator_stays_as_it_was(
         ({"estimator": LogisticRegression()}, ParameterError, "predicts classes"),
         ({"estimator": 3}, ParameterError, "needs an estimator and a function"),
         ({"sampler": DESIGN}, ParameterError, "needs an estimator and a function"),
+        ({"sampler": lambda: fresh(None)}, ParameterError, "needs an estimator and a function"),
         ({"n_fits": 2}, ParameterError, "n_fits must be an int >= 3; got 2"),
         ({"sampler": lambda rng: DESIGN}, DataError, "a tuple of X and y; got ndarray"),
         ({"truth": lambda X: 0.0}, DataError, r"truth\(X\) must contain 60 numbers, one per row"),

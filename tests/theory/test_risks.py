@@ -69,3 +69,8 @@ def test_losses_that_are_no_numbers() -> None:
         erm(halves, [[1.0], [2.0]], [1.0, 2.0], loss=lambda y, p: 1.0)
     with pytest.raises(DataError, match="use 'zero_one'"):
         empirical_risk(lambda X: np.array(["a", "b"]), [[1.0], [2.0]], ["a", "b"], "squared")
+
+
+def test_losses_have_the_names_of_scikit_learn_too() -> None:
+    assert empirical_risk(stump(0.0), X, Y, "squared_error") == empirical_risk(stump(0.0), X, Y, "squared")
+    assert empirical_risk(stump(0.0), X, Y, "absolute_error") == empirical_risk(stump(0.0), X, Y, "absolute")

@@ -413,3 +413,10 @@ def test_friedman_mse_is_squared_error(model):
     with pytest.warns(FutureWarning, match="friedman_mse"):
         made = model(criterion="friedman_mse")
     assert made.criterion == "squared_error"
+
+
+def test_rules_of_arrays_of_text_show_the_text():
+    X, y = np.array([["a"], ["b"], ["c"]] * 4, dtype=object), [0, 1, 0] * 4
+    rules = DecisionTreeClassifier(categorical_features=[0]).fit(X, y).rules()
+    assert "x[0] in {'a', 'c'}" in rules
+    assert "x[0] in {'b'}" in rules

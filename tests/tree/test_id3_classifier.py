@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot
 from sklearn.utils.validation import NotFittedError
 
 import summula
@@ -98,3 +99,32 @@ def test_bad_input_is_named():
         ID3Classifier().fit(np.arange(300.0)[:, None], np.arange(300) % 2)
     with pytest.raises(NotFittedError):
         ID3Classifier().predict(X)
+
+
+def test_a_plot_shows_the_branches_of_each_node():
+    ax = ID3Classifier().fit(X, PLAY).plot()
+    texts = [text.get_text() for text in ax.texts]
+    assert len(texts) == 8
+    assert texts[0] == "entropy 0.94, n = 14\nvalue [5, 9]\nclass yes"
+    assert "outlook = 'sunny'\nentropy 0.971, n = 5\nvalue [3, 2]\nclass no" in texts
+    places = [text.get_position() for text in ax.texts]
+    assert len(set(places)) == len(places)
+    cut = [text.get_text() for text in ID3Classifier().fit(X, PLAY).plot(max_depth=1).texts]
+    assert len(cut) == 4
+    assert sum(text.endswith("...") for text in cut) == 2
+    holes = X.assign(outlook=X["outlook"].where(X["outlook"] != "rain"))
+    ax = summula.plot(ID3Classifier().fit(holes, PLAY))
+    assert any(text.get_text().startswith("outlook is missing") for text in ax.texts)
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize("form", [np.asarray, lambda X: X.to_numpy().astype(str), lambda X: X.to_numpy().tolist()])
+def test_arrays_of_text_are_discrete(form):
+    model, named = ID3Classifier().fit(form(X), PLAY), ID3Classifier().fit(X, PLAY)
+    np.testing.assert_array_equal(model.predict_proba(form(X)), named.predict_proba(X))
+    renamed = model.rules()
+    for j, name in enumerate(X.columns):
+        renamed = renamed.replace(f"x[{j}]", name)
+    assert renamed == named.rules()
+    with pytest.raises(DataError, match="Column 'x0' contains numbers, but was text such as 'overcast'"):
+        model.predict(np.ones((1, 4)))

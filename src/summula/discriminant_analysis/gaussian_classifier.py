@@ -23,7 +23,7 @@ from summula.core.numerics.grouped import Grouped
 from summula.core.numerics.priors import Priors
 from summula.discriminant_analysis.class_grams import ClassFourthPowers, ClassGrams
 from summula.discriminant_analysis.gaussian_fits import CovarianceRule, deviations
-from summula.stats.covariance import COVARIANCES, ledoit_wolf_share
+from summula.stats.covariance import COVARIANCE_NAMES, covariance_form, ledoit_wolf_share
 
 __all__ = ["PARAMETERS", "GaussianClassifier", "whitening"]
 
@@ -34,7 +34,7 @@ _EPS = np.finfo(np.float64).eps
 PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "priors": (none, array_like),
     "shrinkage": (none, one_of("auto"), real(0.0, 1.0)),
-    "covariance": (one_of(*COVARIANCES),),
+    "covariance": (one_of(*COVARIANCE_NAMES),),
     "tol": (real(0.0),),
     "covariance_estimator": (none, Allowed(lambda value: hasattr(value, "fit"), "an object with a fit method")),
 }
@@ -116,7 +116,9 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
         shares = self._shares
         if shares is None and self.shrinkage is not None:
             shares = np.full(len(self.classes_), float(self.shrinkage))
-        return CovarianceRule(self.covariance, shares, self.shrinkage == "auto", float(ridge), self._given)
+        return CovarianceRule(
+            covariance_form(self.covariance), shares, self.shrinkage == "auto", float(ridge), self._given
+        )
 
     def _check_estimator(self, run: Run) -> None:
         """Raise if `covariance_estimator` cannot be used."""

@@ -78,7 +78,8 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, G
     tol : float, default=1e-4
         Directions whose standard deviation within classes, in standardised columns, is at most `tol` are excluded.
     covariance : {"full", "diag", "spherical"}, default="full"
-        Whether columns are correlated within classes, independent, or independent with one common variance.
+        Whether columns are correlated within classes, independent ("diagonal" is the same), or independent with one
+        common variance ("isotropic").
 
     Attributes
     ----------

@@ -64,7 +64,8 @@ class QuadraticDiscriminantAnalysis(GaussianClassifier):
     tol : float, default=1e-4
         A covariance with a standard deviation of at most `tol` in some direction, in standardised columns, is singular.
     covariance : {"full", "diag", "spherical"}, default="full"
-        Whether columns are correlated within a class, independent, or independent with one common variance.
+        Whether columns are correlated within a class, independent ("diagonal" is the same), or independent with one
+        common variance ("isotropic").
 
     Attributes
     ----------

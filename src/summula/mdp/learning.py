@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.mdp.counts import TransitionCounts
+from summula.mdp.environments import as_environment
 from summula.mdp.markov import MDP
 from summula.mdp.process import BELOW_ONE
 from summula.mdp.results import MDPSolution
@@ -94,11 +95,11 @@ def learn(
 
     Parameters
     ----------
-    env : environment or str
+    env : environment, str or MDP
         With Gymnasium's methods `reset(seed=) -> (observation, info)` and `step(action) -> (observation, reward,
         terminated, truncated, info)`; actions and observations are integers, counted from the `start` of their spaces
         if these have one. Any object with these methods is accepted. A name, such as "FrozenLake-v1", is that of an
-        environment of Gymnasium (extra `rl`).
+        environment of Gymnasium (extra `rl`). Episodes of an `MDP` start in state 0.
     discount : float in [0, 1)
     n_episodes : int, default=100
     max_steps : int, default=1_000
@@ -138,7 +139,7 @@ def learn(
     """
     check_arguments("learn", discount=(discount, (BELOW_ONE,)))
     _check(n_episodes, max_steps, plan_every, epsilon, encode, max_time, random_state, model)
-    env = _made(env) if isinstance(env, str) else env
+    env = as_environment(env)
     counts = _sized(env) if counts is None else counts
     from summula.mdp.markov import random_generator
 
@@ -221,21 +222,6 @@ class _Encoder:
 def _first(env: Any, space: str) -> int:
     """Return the smallest number of a discrete space of Gymnasium, 0 unless it has a `start`."""
     return int(getattr(getattr(env, space, None), "start", 0))
-
-
-def _made(name: str) -> Any:
-    """Return an environment of Gymnasium."""
-    try:
-        import gymnasium
-    except ImportError:
-        raise ParameterError(
-            f"The environment {name!r} needs Gymnasium: install it with `pip install gymnasium`, or pass an object "
-            "with methods `reset` and `step`."
-        ) from None
-    try:
-        return gymnasium.make(name)
-    except gymnasium.error.Error as error:
-        raise ParameterError(f"Gymnasium has no environment {name!r}: {' '.join(str(error).split())}") from None
 
 
 def _sized(env: Any) -> TransitionCounts:

@@ -233,9 +233,9 @@ class MDP:
 
         Parameters
         ----------
-        order : {"synchronous", "gauss_seidel", "random"} or array of state numbers, default="synchronous"
-            All states at once from the old values; or one after the other with new values (asynchronously), by number,
-            in a new random order in each sweep, or in the given order, in which states may be repeated.
+        order : {"synchronous", "asynchronous", "random"} or array of state numbers, default="synchronous"
+            All states at once from the old values; or one after the other with new values, by number ("gauss_seidel"
+            is the same), in a new random order in each sweep, or in the given order, in which states may be repeated.
         tol, start, max_iter, max_time
             As in `solve`.
         random_state : int, Generator or None
@@ -247,7 +247,7 @@ class MDP:
         >>> mdp = MDP([[[0.5, 0.5], [1, 0]], [[0.0, 1.0], [0.5, 0.5]]], [[1.0, 0.5], [0.0, -0.1]], discount=0.9)
         >>> [
         ...     mdp.value_iteration(order, random_state=0).policy.tolist()
-        ...     for order in ("synchronous", "gauss_seidel", "random")
+        ...     for order in ("synchronous", "asynchronous", "random")
         ... ]
         [[0, 1], [0, 1], [0, 1]]
         """
@@ -380,6 +380,12 @@ class MDP:
         return counts.mdp(discount, unseen=unseen, unseen_reward=unseen_reward, state_rewards=state_rewards)
 
     # ------------------------------------------------------------------------------------------------------ internals
+
+    def _plot(self, X: Any = None, y: Any = None, *, ax: Any = None, **options: Any) -> Any:
+        """Plot the last solution, for `summula.plot`."""
+        if not hasattr(self, "solution_"):
+            raise DataError("There is no solution to plot yet: solve the process, mdp.solve().")
+        return self.solution_.plot(ax=ax, **options)
 
     def _plan(self) -> Backups:
         return Backups(self._process)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.input.argument_values import takes_arguments
 
 __all__ = ["Outcome", "check_actions", "check_simulator", "run"]
 
@@ -23,8 +24,8 @@ class Outcome(NamedTuple):
 
 
 def check_simulator(simulator: Any, function: str) -> None:
-    """Raise unless the simulator can be called."""
-    if not callable(simulator):
+    """Raise unless the simulator can be called with three arguments."""
+    if not takes_arguments(simulator, 3):
         raise ParameterError(
             f"The 'simulator' parameter of {function} must be a function (states, actions, rng) -> (next_states, "
             f"rewards, terminated), not {simulator!r}."

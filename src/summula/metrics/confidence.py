@@ -15,6 +15,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.input.argument_values import is_choice
+from summula.metrics.confusion import confusion_limits
 from summula.metrics.delong import delong_interval
 from summula.metrics.named_metrics import (
     CLASSES,
@@ -45,8 +47,9 @@ __all__ = ["MetricInterval", "interval"]
 
 Array = NDArray[Any]
 
+_OR_BCA = " or method='bca'"
 _METHODS = ("auto", "clopper-pearson", "korn-graubard", "delong", "bca")
-_EXACT = {*SHARES, "f1"}
+_EXACT = {*SHARES, "f1", "confusion_matrix"}
 _EMPTY = {
     "recall": "no row is positive", "fnr": "no row is positive", "specificity": "no row is negative",
     "fpr": "no row is negative", "precision": "no row is predicted positive",
@@ -61,7 +64,7 @@ class MetricInterval:
     Attributes
     ----------
     metric : str
-    estimate, lower, upper : float
+    estimate, lower, upper : float, or ndarray of shape (n_classes, n_classes) for a confusion matrix
     confidence : float
         Probability with which the interval contains the true value.
     method : {"clopper-pearson", "korn-graubard", "delong", "bca"}
@@ -70,14 +73,25 @@ class MetricInterval:
     """
 
     metric: str
-    estimate: float
-    lower: float
-    upper: float
+    estimate: Any
+    lower: Any
+    upper: Any
     confidence: float
     method: str
     n: int
 
     def __str__(self) -> str:
+        if np.ndim(self.estimate) == 2:
+            entries = np.stack([self.estimate, self.lower, self.upper], axis=2)
+            cells = [[f"{e:.4g} [{a:.4g}, {b:.4g}]" for e, a, b in row] for row in entries.tolist()]
+            width = max(len(cell) for row in cells for cell in row)
+            how = f"confidence interval of each entry ({self.method}, n = {self.n:,})"
+            return "\n".join(
+                [
+                    f"{self.metric}, {100 * self.confidence:g} % {how}",
+                    *("  ".join(f"{cell:<{width}}" for cell in row).rstrip() for row in cells),
+                ]
+            )
         return (
             f"{self.metric} {self.estimate:.4g}, {100 * self.confidence:g} % confidence interval "
             f"[{self.lower:.4g}, {self.upper:.4g}] ({self.method}, n = {self.n:,})"
@@ -104,8 +118,8 @@ def interval(
     metric : str or callable
         "accuracy", "error", "recall" ("tpr"), "fnr", "specificity" ("tnr"), "fpr", "precision", "jaccard", "f1",
         "fbeta", "matthews", "balanced_accuracy", "auc" ("roc_auc"), "average_precision", "brier", "log_loss", "rmse",
-        "mse", "mae" or "r2"; the name of a function of scikit-learn, such as "recall_score"; or a function of true
-        values and predictions, scikit-learn's or your own.
+        "mse", "mae", "r2" or "confusion_matrix"; the name of a function or scorer of scikit-learn, such as
+        "recall_score" or "f1_macro"; or a function of true values and predictions, scikit-learn's or your own.
     y_true : array-like of shape (n_samples,)
         True labels or numbers of rows that were not used to fit.
     y_pred : array-like of shape (n_samples,)
@@ -125,7 +139,8 @@ def interval(
     random_state : int, Generator or None, default=0
         Seed of the bootstrap samples.
     **options
-        Passed to the metric: `beta` of "fbeta", or any parameter of a function, such as `average="macro"`.
+        Passed to the metric: `beta` of "fbeta", `labels` and `normalize` of "confusion_matrix", or any parameter of a
+        function, such as `average="macro"`.
 
     Returns
     -------
@@ -149,6 +164,10 @@ def interval(
     """
     confidence = check_delta(confidence, "confidence")
     y, p, w = _checked(y_true, y_pred, sample_weight)
+    if "confusion_matrix" in (metric, getattr(metric, "__name__", "")):
+        method = _method(method, "confusion_matrix", w)
+        limits = confusion_limits(y, p, w, confidence, options)
+        return MetricInterval("confusion_matrix", *limits, confidence, method, len(y))
     known, pos_label = _resolved(metric, y, p, pos_label, options)
     method = _method(method, known.name, w)
     if known.name in LABELS | SCORES:
@@ -183,10 +202,11 @@ def _method(method: str, name: str, w: Weights) -> str:
     elif name == "auc" and w is None:
         suited = "delong"
     method = suited if method == "auto" else method
-    if method not in (suited, "bca"):
+    others = () if name == "confusion_matrix" else ("bca",)
+    if method not in (suited, *others):
         weighted = "" if w is None else " with weights"
         raise ParameterError(
-            f"method={method!r} does not apply to {name!r}{weighted}; use method='auto' or method='bca'."
+            f"method={method!r} does not apply to {name!r}{weighted}; use method='auto'{_OR_BCA if others else ''}."
         )
     return method
 
@@ -200,6 +220,7 @@ def _resolved(metric: Any, y: Array, p: Array, pos_label: Any, options: dict[str
         metric, options = metric.func, {**metric.keywords, **options}
         pos_label = options.pop("pos_label", pos_label)
     if isinstance(metric, str):
+        metric, options = _of_scorer(metric, options)
         name = OTHER_NAMES.get(metric, metric)
         if name in names() and set(options) <= ({"beta"} if name == "fbeta" else set()):
             return named(name, _beta(name, options)), pos_label
@@ -214,12 +235,22 @@ def _resolved(metric: Any, y: Array, p: Array, pos_label: Any, options: dict[str
     return _wrapped(metric, pos_label, options), pos_label
 
 
+def _of_scorer(metric: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name and the options of a metric for a scorer of several classes, such as "f1_macro"."""
+    base, _, last = metric.rpartition("_")
+    if base in ("f1", "jaccard", "precision", "recall") and last in ("macro", "micro", "weighted", "samples"):
+        return base, {"average": last, **options}
+    if metric in ("roc_auc_ovr", "roc_auc_ovo"):
+        return "roc_auc", {"multi_class": last, **options}
+    return metric, options
+
+
 def _function_of_sklearn(metric: str, name: str) -> Any:
     """Return scikit-learn's function for a name of its own or of `names`."""
     import sklearn.metrics
 
     usual = next((long for long, short in OTHER_NAMES.items() if short == name and hasattr(sklearn.metrics, long)), "")
-    for one in (metric, usual):
+    for one in (metric, usual, f"{metric}_score"):
         if one in sklearn.metrics.__all__ and inspect.isfunction(getattr(sklearn.metrics, one)):
             return getattr(sklearn.metrics, one)
     hint = f" ({metric!r} is a scorer: leave out 'neg_')" if metric.startswith("neg_") else ""
@@ -257,7 +288,13 @@ def _wrapped(metric: Callable[..., Any], pos_label: Any, options: dict[str, Any]
 
     def value(y: Array, p: Array, w: Weights) -> float:
         weights = {} if w is None else {"sample_weight": w}
-        return float(metric(y, p, **weights, **options))
+        found = metric(y, p, **weights, **options)
+        if np.ndim(found) != 0 or not isinstance(found, Real | np.ndarray):
+            raise ParameterError(
+                f"{name} does not return one number: choose a class or an average, such as pos_label=1 or "
+                "average='macro', or pass a function that returns a number."
+            )
+        return float(found)
 
     return Metric(name, value, is_own=False)
 

@@ -29,7 +29,7 @@ from summula.metrics.intervals import Interval
 from summula.metrics.named_metrics import SHARES, Weights
 from summula.stats.binomial_limits import lower_limit, upper_limit
 
-__all__ = ["faultless_limits", "share_limits"]
+__all__ = ["faultless_limits", "limits_among", "share_limits"]
 
 Array = NDArray[Any]
 
@@ -37,14 +37,19 @@ Array = NDArray[Any]
 def share_limits(name: str, y: Array, p: Array, w: Weights, confidence: float) -> tuple[Interval, int]:
     """Return the limits of (1) to (3), and the number of rows in the denominator (0 if there are none)."""
     wanted, among = SHARES["jaccard" if name == "f1" else name](y, p)
+    found, n = limits_among(wanted, among, w, confidence)
+    return (Interval(*(2 * J / (1 + J) for J in found)) if name == "f1" and n else found), n
+
+
+def limits_among(wanted: Array, among: Array, w: Weights, confidence: float) -> tuple[Interval, int]:
+    """Return the limits of (1) or (3) for the wanted rows among some, and the number of the latter."""
     wanted, n = wanted[among].astype(np.float64), int(np.count_nonzero(among))
     weight = np.ones(n) if w is None else w[among]
     if not n or not weight.sum():
         return Interval(np.nan, np.nan, np.nan), 0
     share = float(weight @ wanted / weight.sum())
     effective = float(n) if w is None else _effective_rows(wanted, weight, share)
-    found = _limits(share, effective, (1 - confidence) / 2)
-    return (Interval(*(2 * J / (1 + J) for J in found)) if name == "f1" else found), n
+    return _limits(share, effective, (1 - confidence) / 2), n
 
 
 def _limits(share: float, n: float, delta: float) -> Interval:

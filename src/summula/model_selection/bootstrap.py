@@ -105,10 +105,11 @@ def bootstrap_error(
     n_resamples : int, default=100
         Number of bootstrap samples.
     kind : {"632+", "632", "out_of_bag"}, default="632+"
-        Estimate (6), (3) or (2).
-    loss : {"zero_one", "squared", "absolute"} or callable, optional
-        Loss of a row; by default "zero_one" for classifiers and "squared" for regressors; the mean over several
-        targets. A callable takes arrays of true and predicted values and returns one loss per row.
+        Estimate (6), (3) or (2); ".632+" and ".632" are the same as the first two.
+    loss : {"zero_one", "squared_error", "absolute_error"} or callable, optional
+        Loss of a row; by default "zero_one" for classifiers and "squared_error" for regressors ("squared" and
+        "absolute" are accepted, too); the mean over several targets. A callable takes arrays of true and predicted
+        values and returns one loss per row.
     random_state : int, Generator or None
         Seed of the resamples.
 
@@ -134,6 +135,7 @@ def bootstrap_error(
     >>> found.training_error, round(found.relative_overfitting, 2), abs(found.estimate - 0.5) < 0.1
     (0.0, 1.0, True)
     """
+    kind = kind.removeprefix(".") if isinstance(kind, str) else kind
     if kind not in _KINDS:
         raise ParameterError(f"kind must be one of {', '.join(map(repr, _KINDS))}; got {kind!r}.")
     if isinstance(n_resamples, bool) or not isinstance(n_resamples, int | np.integer) or n_resamples < 2:
@@ -143,6 +145,7 @@ def bootstrap_error(
     if n < 3 or count_rows(y) != n:
         raise DataError(f"The bootstrap needs at least 3 rows and one target per row; got {n} and {count_rows(y)}.")
     named = ("zero_one" if is_classifier(estimator) else "squared") if loss is None else loss
+    named = named.removesuffix("_error") if isinstance(named, str) else named
     of_rows = _loss_named(named)
     truth = _as_numbers(y) if named in ("squared", "absolute") else np.asarray(y)
     predicted = _shaped(clone(estimator).fit(X, y).predict(X), truth)

@@ -98,6 +98,15 @@ class Selection:
         result = f"observed {found.estimate:.4g} on {n:,} test rows, {uses}."
         return f"{self.best_name}, {what} without the test rows: {words}; {result}"
 
+    def plot(self, *, ax: Any = None) -> Any:
+        """Plot the validation scores of the candidates, mark the selected one, and return the matplotlib Axes."""
+        from summula.plotting import candidate_scores
+
+        names = [one.name for one in self.table]
+        scores, errors = [one.score for one in self.table], [one.standard_error for one in self.table]
+        chosen = names.index(self.best_name)
+        return candidate_scores(names, scores, errors, chosen=chosen, measure="validation score", ax=ax)
+
     def __str__(self) -> str:
         width = max(len(one.name) for one in self.table)
         lines = [

@@ -10,7 +10,7 @@ Reading order: `style` (colours, axes), `slices` and `planes` (selection of one 
 from summula.plotting.dispatch import plot
 from summula.plotting.fitting.coefficients import coefficient_paths
 from summula.plotting.fitting.curves import learning_curve, validation_curve
-from summula.plotting.fitting.importances import importance_bars, selection_curve
+from summula.plotting.fitting.importances import candidate_scores, importance_bars, selection_curve
 from summula.plotting.fitting.paths import descent_path
 from summula.plotting.fitting.traces import convergence
 from summula.plotting.fitting.weights import weight_space
@@ -29,6 +29,7 @@ from summula.plotting.structure.mixtures import likelihood_trace, mixture_densit
 from summula.plotting.structure.oriented import oriented_histograms
 
 __all__ = [
+    "candidate_scores",
     "class_curves",
     "cluster_histogram",
     "cluster_regions",

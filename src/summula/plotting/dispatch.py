@@ -26,7 +26,7 @@ _REQUIRED = {  # attributes of a model required by each kind of plot
     **dict.fromkeys(("confusion", "curves"), "classes_"),
     **dict.fromkeys(("margin", "outliers"), "decision_function"),
 }
-_CATEGORICAL = ("CategoricalNB", "ID3Classifier")  # categories are not points of a plane
+_CATEGORICAL = ("CategoricalNB",)  # categories are not points of a plane
 
 
 def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, ax: Any = None, **options: Any) -> Any:
@@ -112,6 +112,11 @@ def _check_kind(model: Any, kind: str) -> None:
         name = type(one).__name__
         if attribute is not None and not hasattr(one, attribute):
             raise ParameterError(f"A plot of kind {kind!r} needs {attribute}, which {name} does not have.")
+        if kind == "outliers" and hasattr(one, "classes_"):
+            raise ParameterError(
+                f"A plot of kind 'outliers' is for outlier detectors, but {name} has classes: outliers have small "
+                "values of score_samples(X), where a classifier has it."
+            )
         if kind in ("predictions", "surface") and hasattr(one, "classes_"):
             raise ParameterError(f"A plot of kind {kind!r} is for regression, but {name} has classes.")
 

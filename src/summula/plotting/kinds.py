@@ -89,20 +89,27 @@ def _roc(model: Any, X: Any, y: Any, **options: Any) -> Any:
     from summula.plotting.predictions.rankings import roc
     from summula.plotting.slices import target_values
 
-    X, y, scores = _needed("X", X, "roc"), _needed("y", y, "roc"), []
+    X, y = _needed("X", X, "roc"), _needed("y", y, "roc")
     rows = None if issparse(X) else Slices(X, "plot", several(model)[0], y if isinstance(y, str) else None)
     features = X if rows is None or rows.frame is None else rows.frame.to_native()
-    for one in several(model):
-        if hasattr(one, "predict_proba"):
-            scores.append(np.asarray(one.predict_proba(features))[:, -1])
-        elif hasattr(one, "decision_function"):
-            scores.append(np.asarray(one.decision_function(features)))
-        else:
-            raise ParameterError(
-                f"{type(one).__name__} has neither probabilities nor scores, which an ROC curve needs."
-            )
-    n_rows = X.shape[0] if rows is None else rows.n_rows
-    return roc(target_values(X, y, n_rows, "plot")[0], *scores, **options)
+    truth = target_values(X, y, X.shape[0] if rows is None else rows.n_rows, "plot")[0]
+    return roc(truth, *(_class_scores(one, features, np.unique(truth)) for one in several(model)), **options)
+
+
+def _class_scores(model: Any, X: Any, present: Any) -> Any:
+    """Return the scores of the larger of two classes, or of each of several that are present."""
+    name = type(model).__name__
+    if not hasattr(model, "predict_proba") and not hasattr(model, "decision_function"):
+        raise ParameterError(f"{name} has neither probabilities nor scores, which an ROC curve needs.")
+    found = np.asarray(model.predict_proba(X) if hasattr(model, "predict_proba") else model.decision_function(X))
+    known = np.asarray(getattr(model, "classes_", present)).tolist()
+    if found.ndim == 1 or len(known) < 3:
+        return found if found.ndim == 1 else found[:, -1]
+    unknown = [one for one in present.tolist() if one not in known]
+    if unknown:
+        raise DataError(f"y contains {unknown[0]!r}, which is not one of the classes of {name}: {known}.")
+    places = [known.index(one) for one in present.tolist()]
+    return found[:, places] if len(places) > 2 else found[:, places[-1]]
 
 
 def _ellipses(model: Any, X: Any, y: Any, **options: Any) -> Any:

@@ -21,11 +21,26 @@ from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
 
-__all__ = ["COVARIANCES", "constrained", "fourth_powers", "ledoit_wolf_share", "shrunk"]
+__all__ = [
+    "COVARIANCES",
+    "COVARIANCE_NAMES",
+    "constrained",
+    "covariance_form",
+    "fourth_powers",
+    "ledoit_wolf_share",
+    "shrunk",
+]
 
 Array = NDArray[np.float64]
 
 COVARIANCES = ("full", "diag", "spherical")
+_OTHER_NAMES = {"diagonal": "diag", "isotropic": "spherical"}
+COVARIANCE_NAMES = (*COVARIANCES, *_OTHER_NAMES)
+
+
+def covariance_form(name: str) -> str:
+    """Return one of `COVARIANCES` by any of its names."""
+    return _OTHER_NAMES.get(name, name)
 
 
 def constrained(S: Array, form: str) -> Array:

@@ -24,12 +24,19 @@ from scipy.special import chdtri
 
 from summula.core.engine.random import normal, stream_key
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.input.argument_values import number_or_nan
+from summula.core.estimator.input.argument_values import is_choice, number_or_nan
 from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.numerics.function_sums import FunctionSum
 from summula.core.numerics.statistics import Gram
-from summula.stats.covariance import COVARIANCES, constrained, fourth_powers, ledoit_wolf_share, shrunk
+from summula.stats.covariance import (
+    COVARIANCE_NAMES,
+    constrained,
+    covariance_form,
+    fourth_powers,
+    ledoit_wolf_share,
+    shrunk,
+)
 
 __all__ = ["EllipseAxes", "MultivariateNormal"]
 
@@ -229,7 +236,7 @@ class MultivariateNormal:
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, d)
         covariance : {"full", "diag", "spherical"}, default="full"
-            Whether to estimate all covariances, only variances, or one common variance.
+            Whether to estimate all covariances, only variances ("diagonal"), or one common variance ("isotropic").
         shrinkage : float in [0, 1] or "auto", optional
             Shrinkage of the covariance towards the common variance; "auto" uses the Ledoit-Wolf estimate.
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
@@ -247,8 +254,8 @@ class MultivariateNormal:
         array([[2., 1.],
                [1., 3.]])
         """
-        if covariance not in COVARIANCES:
-            raise ParameterError(f"covariance must be one of {', '.join(COVARIANCES)}; got {covariance!r}.")
+        if not is_choice(covariance, COVARIANCE_NAMES):
+            raise ParameterError(f"covariance must be one of {', '.join(COVARIANCE_NAMES)}; got {covariance!r}.")
         if not (shrinkage is None or (isinstance(shrinkage, str) and shrinkage == "auto")):
             shrinkage = _share(shrinkage, "shrinkage")
         source = as_source(Unnamed(), X, None, sample_weight, needs_y=False)
@@ -262,7 +269,7 @@ class MultivariateNormal:
         finally:
             source.release()
         S = S if shrinkage is None else shrunk(S, shrinkage)
-        return cls(m, constrained((S + S.T) / 2, covariance))
+        return cls(m, constrained((S + S.T) / 2, covariance_form(covariance)))
 
     def plot(self, *, probabilities: Any = (0.5, 0.9, 0.99), axes: bool = True, ax: Any = None) -> Any:
         """Plot density ellipses of two variables, and their axes.

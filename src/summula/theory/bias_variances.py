@@ -28,6 +28,7 @@ from sklearn.base import clone, is_classifier
 
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.input.argument_values import takes_arguments
 
 __all__ = ["BiasVariance", "bias_variance"]
 
@@ -126,9 +127,10 @@ def bias_variance(
     3 0.00 0.01 0.07
     7 0.00 0.07 0.07
     """
-    if not hasattr(estimator, "fit") or not callable(sampler):
+    if not hasattr(estimator, "fit") or not takes_arguments(sampler, 1):
         raise ParameterError(
-            f"bias_variance needs an estimator and a function that draws samples; got {estimator!r} and {sampler!r}."
+            "bias_variance needs an estimator and a function sampler(rng) that draws a sample (X, y); got "
+            f"{estimator!r} and {sampler!r}."
         )
     if is_classifier(estimator):
         raise ParameterError(

@@ -52,8 +52,8 @@ def empirical_risk(hypothesis: Any, X: Any, y: Any, loss: Any = "zero_one") -> f
         A function that returns a prediction for each row of X, or an object with `predict`.
     X : {array-like, frame, sparse matrix, scan, Dask collection}
     y : array-like, or name of a column of X
-    loss : {"zero_one", "squared", "absolute"} or callable
-        A function is called with the true and the predicted values.
+    loss : {"zero_one", "squared_error", "absolute_error"} or callable
+        "squared" and "absolute" are accepted, too. A function is called with the true and the predicted values.
 
     Returns
     -------
@@ -92,6 +92,7 @@ def erm(hypotheses: Sequence[Any] | Mapping[Any, Any], X: Any, y: Any, loss: Any
     names = list(hypotheses) if isinstance(hypotheses, Mapping) else list(range(len(listed)))
     if not listed:
         raise ParameterError("The class of hypotheses is empty; pass at least one.")
+    loss = loss.removesuffix("_error") if isinstance(loss, str) else loss
     if not callable(loss) and loss not in _LOSSES:
         raise ParameterError(f"loss must be one of {', '.join(map(repr, _LOSSES))} or a function; got {loss!r}.")
 

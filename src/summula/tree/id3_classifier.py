@@ -29,6 +29,7 @@ from summula.core.estimator.parameters import Allowed, integer, none, real
 from summula.core.model_files import schema
 from summula.tree.columns.binning import BinMap, learn_bins
 from summula.tree.columns.categorical_columns import CategoricalColumns
+from summula.tree.columns.categories import Categories, array_name, coded_array
 
 __all__ = ["ID3Classifier"]
 
@@ -124,7 +125,8 @@ class ID3Classifier(CategoricalColumns, ShareClassifier):
         Parameters
         ----------
         X : {array-like, frame} of shape (n_samples, n_features)
-            Text or integers, with at most 255 distinct values per column; missing values count as a value.
+            Text or integers, in frames or arrays, with at most 255 distinct values per column; missing values count as
+            a value.
         y : array-like of shape (n_samples,), or name of a column of X
             Class labels of any type.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
@@ -148,6 +150,13 @@ class ID3Classifier(CategoricalColumns, ShareClassifier):
             weight = np.ones(len(codes)) if found.weight is None else found.weight
             self._grow(codes[weight > 0], found.y[weight > 0].astype(np.intp), weight[weight > 0])
         return self
+
+    def _open_factors(self, X: Any, others: list[str], reset: bool) -> tuple[Any, Categories]:
+        if reset and isinstance(X, np.ndarray | list | tuple) and np.ndim(X[:1]) == 2:  # text of any column
+            listed = [array_name(j) for j in range(len(X[0]))] if len(X) else []
+            categories = Categories(type(self).__name__, None, listed)
+            return coded_array(X, categories), categories
+        return super()._open_factors(X, others, reset)
 
     def _close_factors(self, X: Any, source: Source, factors: Any, reset: bool) -> None:
         super()._close_factors(X, source, factors, reset)
@@ -219,22 +228,59 @@ class ID3Classifier(CategoricalColumns, ShareClassifier):
                 return
             if text:
                 lines.append(f"{text}:")
-            first, width = int(self._first_child[node]), int(self._bins.n_bins[j])
-            for value in range(width + int(self._asks_missing[node])):
-                add(first + value, depth + 1, self._condition(j, value if value < width else _MISSING))
+            for value, child in enumerate(self._branches(node)):
+                add(child, depth + 1, self._condition(j, value))
 
         add(0, 0, "")
         return "\n".join(lines)
 
+    def plot(self, ax: Any = None, *, max_depth: int | None = None) -> Any:
+        """Plot the tree: the value of the column that the parent asks for, entropy, rows per class, and class.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        max_depth : int, optional
+            Number of levels drawn below the root; by default as many as are readable.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from summula.tree.prediction.drawing import Picture, draw, shade
+
+        check_is_fitted(self)
+        children = [self._branches(node) for node in range(len(self._feature))]
+        depth, conditions = np.zeros(len(children), np.int64), [""] * len(children)
+        for node, below in enumerate(children):  # children follow their parents
+            for value, child in enumerate(below):
+                depth[child], conditions[child] = depth[node] + 1, self._condition(int(self._feature[node]), value)
+        label = functools.partial(self._label, conditions)
+        return draw(Picture(children, depth, label, lambda node: shade(self._shares[node])), ax, max_depth)
+
+    def _label(self, conditions: list[str], node: int, is_end: bool) -> str:
+        share, n = self._shares[node], int(self._rows[node])
+        more = ", ..." if len(share) > 4 else ""
+        lines = [conditions[node]] if conditions[node] else []
+        lines.append(f"entropy {_entropy(share):.3g}, n = {n}")
+        lines.append("value [" + ", ".join(f"{count:.6g}" for count in share[:4] * n) + more + "]")
+        lines.append(f"class {self.classes_[int(share.argmax())]}")
+        return "\n".join([*lines, "..."] if is_end and self._feature[node] >= 0 else lines)
+
+    def _branches(self, node: int) -> range:
+        """Return the children of a node, one for each value of its column, the last for missing values."""
+        first, j = int(self._first_child[node]), int(self._feature[node])
+        return range(first, first + int(self._bins.n_bins[j]) + int(self._asks_missing[node]) if j >= 0 else first)
+
     def _condition(self, j: int, value: int) -> str:
+        """Return the condition of a branch of column j; that after all values is for missing ones."""
         names, bins = getattr(self, "feature_names_in_", None), self._bins
         name = f"x[{j}]" if names is None else str(names[j])
-        if value == _MISSING:
+        if value >= bins.n_bins[j]:
             return f"{name} is missing"
         here = slice(bins.starts[j], bins.starts[j + 1])
         level = bins.levels[here][bins.level_bins[here] == value][0]
-        texts = self.category_levels_.get(name)
-        return f"{name} = {level:g}" if texts is None else f"{name} = {texts[int(level)]!r}"
+        return f"{name} = {self._level_text(j, level)}"
 
 
 def _entropy(weights: Array) -> float:

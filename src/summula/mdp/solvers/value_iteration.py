@@ -30,7 +30,7 @@ __all__ = ["ORDERS", "check_order", "in_order", "modified", "synchronous", "undi
 
 Array = NDArray[np.float64]
 
-ORDERS = ("synchronous", "gauss_seidel", "random")
+ORDERS = ("synchronous", "asynchronous", "gauss_seidel", "random")
 _SWEEPS = 100
 _FALL = 0.1
 _FEW = 10  # number of sweeps sufficient for fast mixing chains
@@ -150,7 +150,7 @@ def _states(order: Any, S: int, rng: np.random.Generator) -> Any:
 def check_order(order: Any, S: int) -> Any:
     """Return the name of an order, or the numbers of states, all of which must occur."""
     if isinstance(order, str):
-        return order
+        return "gauss_seidel" if order == "asynchronous" else order
     numbers = np.asarray(order)
     kind = numbers.dtype.kind
     if kind not in "iu" or numbers.ndim != 1 or not np.array_equal(np.unique(numbers), np.arange(S)):

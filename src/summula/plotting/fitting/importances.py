@@ -1,4 +1,4 @@
-"""Feature importances as bars, and the scores of a stepwise feature selection."""
+"""Feature importances as bars, and the scores of a stepwise feature selection and of several models."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
-from summula.plotting.style import AXES, GREY, axes, check_installed, colour, dress, keyed
+from summula.plotting.style import AXES, GREY, axes, beside, check_installed, colour, dress, keyed
 
-__all__ = ["importance_bars", "selection_curve"]
+__all__ = ["candidate_scores", "importance_bars", "selection_curve"]
 
 
 @inherit_docs(AXES)
@@ -92,6 +92,56 @@ def selection_curve(
     look = {"rotation": 60, "ha": "right"} if turned else {}
     ax.set_xticks(shown, [str(steps[j]) for j in shown.tolist()], parse_math=False, **look)
     dress(ax, "step", measure)
+    if chosen is not None:
+        keyed(ax)
+        beside(ax)
+    return ax
+
+
+@inherit_docs(AXES)
+def candidate_scores(
+    names: Sequence[str],
+    scores: Any,
+    errors: Any = None,
+    *,
+    chosen: int | None = None,
+    measure: str = "score",
+    ax: Any = None,
+) -> Any:
+    """Plot the validation scores of several models, with their standard errors.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the models, from top to bottom.
+    scores : array-like of shape (n_models,)
+        A score that is NaN, of a model that could not be fitted, is not drawn.
+    errors : array-like of shape (n_models,), optional
+        Standard errors; NaN for none.
+    chosen : int, optional
+        Model to mark.
+    measure : str, default="score"
+        Name of the scores, on the axis.
+
+    Examples
+    --------
+    >>> from summula.plotting import candidate_scores
+    >>> candidate_scores(["tree", "forest"], [0.8, 0.9], [0.02, 0.01], chosen=1).get_xlabel()
+    'score'
+    """
+    values = np.asarray(scores, np.float64)
+    spread = np.zeros(values.shape) if errors is None else np.nan_to_num(np.asarray(errors, np.float64))
+    check_installed()
+    if values.ndim != 1 or not len(values) or len(names) != len(values) or spread.shape != values.shape:
+        raise DataError(f"There are {np.size(scores)} scores and {len(names)} names; pass one of each per model.")
+    ax = axes(ax)
+    for k, (value, error) in enumerate(zip(values, spread, strict=True)):
+        look = {"color": colour(5 if k == chosen else 0), "marker": "D" if k == chosen else "o", "ms": 6, "capsize": 3}
+        ax.errorbar(value, k, xerr=error or None, label="selected" if k == chosen else None, ls="none", **look)
+    ax.set_yticks(np.arange(len(values)), [str(name) for name in names], parse_math=False)
+    ax.set_ylim(len(values) - 0.5, -0.5)
+    dress(ax, measure, "")
+    ax.tick_params(axis="y", labelsize=min(8.0, 160.0 / len(values)))
     if chosen is not None:
         keyed(ax, corner="best")
     return ax

@@ -22,6 +22,7 @@ Array = NDArray[Any]
 
 _MOST_NUMBERS = 20  # number of classes up to which the counts are written
 _MOST_NAMES = 40
+_LONGEST = 24  # number of letters of the name of a class
 _MANY = 5_000  # number of rows above which the points are rasterised in vector files
 
 
@@ -60,7 +61,7 @@ def confusion(y: Any, predicted: Any, *, classes: Sequence[Any] | None = None, n
             ink = "white" if shares[i, j] > 0.6 else INK
             ax.text(j, i, str(count), ha="center", va="center", fontsize=size, color=ink)
     if len(known) <= _MOST_NAMES:
-        labels = [str(one) for one in known]
+        labels = [_shortened(str(one)) for one in known]
         look = {"rotation": 45, "ha": "right"} if max(map(len, labels)) * len(labels) > 40 else {}
         ax.set_xticks(np.arange(len(known)), labels, parse_math=False, **look)
         ax.set_yticks(np.arange(len(known)), labels, parse_math=False)
@@ -70,6 +71,11 @@ def confusion(y: Any, predicted: Any, *, classes: Sequence[Any] | None = None, n
     dress(ax, f"predicted{what}", f"actual{what}", title)
     colour_bar(ax, image, "share of the actual class")
     return ax
+
+
+def _shortened(name: str) -> str:
+    """Return a name without its middle if it takes too much of the axes."""
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2]}...{name[-_LONGEST // 2 + 3 :]}"
 
 
 def _occurring(actual: Array, guess: Array) -> list[Any]:

@@ -34,7 +34,8 @@ def roc(y: Any, *scores: Any, labels: Sequence[str] | None = None, ax: Any = Non
     y : array-like of shape (n_samples,)
         Labels of two classes; the larger one is positive.
     *scores : array-like of shape (n_samples,)
-        Scores of the rows, such as probabilities of the positive class: one curve each.
+        Scores of the rows, such as probabilities of the positive class: one curve each. For labels of K > 2 classes,
+        one array of shape (n_samples, K), with the classes in sorted order: one curve for each against the rest.
     labels : sequence of str, optional
         Names for the legend.
 
@@ -48,13 +49,20 @@ def roc(y: Any, *scores: Any, labels: Sequence[str] | None = None, ax: Any = Non
     check_installed()
     truth = np.asarray(y).ravel()
     classes = np.unique(truth)
-    if len(classes) != 2:
-        raise DataError(f"y has {len(classes)} classes; roc needs two: compare one class with the rest, y == name.")
     if not scores:
         raise ParameterError("roc needs the scores of at least one model.")
+    positives = [classes[-1]] * len(scores)
+    if len(classes) > 2 and len(scores) == 1 and np.shape(scores[0])[1:] == (len(classes),):
+        positives, scores = list(classes), tuple(np.asarray(scores[0]).T)
+        labels = [f"{one} or not" for one in classes] if labels is None else labels
+    elif len(classes) != 2:
+        raise DataError(
+            f"y has {len(classes)} classes; roc needs two, or the scores of one model with a column for each class: "
+            "compare one class with the rest, y == name."
+        )
     if labels is not None and (isinstance(labels, str) or len(labels) != len(scores)):
         raise ParameterError(f"The 'labels' of roc must be {len(scores)} names, one for each, not {labels!r}.")
-    curves = [_rates(truth == classes[1], one) for one in scores]
+    curves = [_rates(truth == label, one) for label, one in zip(positives, scores, strict=True)]
     ax = axes(ax)
     ax.plot([0, 1], [0, 1], color=GREY, lw=0.8, ls=":", label="_chance")
     for k, (false, true) in enumerate(curves):

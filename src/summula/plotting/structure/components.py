@@ -90,5 +90,6 @@ def loadings(model: Any, *, ax: Any = None) -> Any:
     if k <= _MOST_NAMES:
         ax.set_xticks(np.arange(k), [str(j + 1) for j in range(k)])
     dress(ax, "component", "column")
+    ax.tick_params(axis="y", labelsize=min(8.0, 160.0 / d))  # 20 names fit at full size
     colour_bar(ax, image, "loading")
     return ax

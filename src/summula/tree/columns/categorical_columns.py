@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from summula.core.data.sources import Source
 from summula.core.estimator.estimator import Estimator
 from summula.core.model_files import schema
-from summula.tree.columns.categories import Categories, check_kinds, coded_array, listed_columns
+from summula.tree.columns.categories import Categories, array_name, check_kinds, coded_array, listed_columns
 from summula.tree.columns.constraints import categorical_mask
 
 __all__ = ["CategoricalColumns"]
@@ -77,6 +77,12 @@ class CategoricalColumns(Estimator):
         found = [*factors.found, *getattr(X, "categories", ())]  # the latter of files
         mask = categorical_mask(self.categorical_features, source.n_features, source.names, found)
         self.is_categorical_ = mask if mask.any() else None
+
+    def _level_text(self, j: int, level: float) -> str:
+        """Return a level of column j as text: quoted if the column contains text, else a number."""
+        names = getattr(self, "feature_names_in_", None)
+        texts = self.category_levels_.get(array_name(j) if names is None else str(names[j]))
+        return f"{level:g}" if texts is None else repr(texts[int(level)])
 
     @property
     def _example_levels(self) -> dict[str, tuple[Any, ...]]:

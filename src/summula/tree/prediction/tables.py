@@ -71,7 +71,8 @@ def importances_by_tree(nodes: Nodes, n_features: int, *, shares: bool = True) -
     inner = np.flatnonzero(nodes.column >= 0)
     tree = np.searchsorted(nodes.roots, inner, side="right") - 1
     place = tree * n_features + nodes.column[inner]
-    gains = np.bincount(place, nodes.gain[inner], nodes.n_trees * n_features).reshape(nodes.n_trees, n_features)
+    found = np.bincount(place, nodes.gain[inner], nodes.n_trees * n_features)  # integers if there are no splits
+    gains = found.astype(np.float64, copy=False).reshape(nodes.n_trees, n_features)
     if shares:
         totals = gains.sum(axis=1, keepdims=True)
         gains = np.divide(gains, totals, out=np.zeros_like(gains), where=totals > 0)

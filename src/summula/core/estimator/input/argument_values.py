@@ -4,6 +4,7 @@
 read one value of a parameter or argument, with an answer for every type:
 
     is_true, is_boolean, is_integer, is_number, is_fraction, is_choice      whether it is a value of a kind
+    takes_arguments                                                         whether it is a function of n arguments
     number_or_nan, numbers_in, list_in                                      the value as float, array or list
 
 Booleans and time differences are integers to Python or to NumPy; here they are not numbers.
@@ -11,6 +12,7 @@ Booleans and time differences are integers to Python or to NumPy; here they are 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -31,6 +33,7 @@ __all__ = [
     "list_in",
     "number_or_nan",
     "numbers_in",
+    "takes_arguments",
 ]
 
 # Checks of abstract classes such as Real take longer than all others, so the usual types come first.
@@ -63,6 +66,21 @@ def is_number(value: Any) -> bool:
 def is_fraction(value: Any) -> bool:
     """Whether a value of any type is a number between 0 and 1, both excluded."""
     return is_number(value) and bool(0 < value < 1)
+
+
+def takes_arguments(function: Any, n: int) -> bool:
+    """Whether a value can be called with n positional arguments, as far as its signature is known."""
+    if not callable(function):
+        return False
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # compiled functions
+        return True
+    try:
+        signature.bind(*range(n))
+    except TypeError:
+        return False
+    return True
 
 
 def is_choice(value: Any, choices: Iterable[str]) -> bool:
