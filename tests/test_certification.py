@@ -167,7 +167,7 @@ def test_sparse_rows(classifier: LogisticRegression) -> None:
         assert certify(classifier, form(X), y) == expected
 
 
-def test_files(classifier: LogisticRegression, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pa = pytest.importorskip("pyarrow")
     X, y = classes(500, seed=8)
     names = ["a", "b", "c"]
@@ -345,7 +345,7 @@ def test_comparisons_err_no_more_often_than_they_say() -> None:
 # ---------------------------------------------------------------------------------------------------- binding, re-use
 
 
-def test_a_new_fit_voids(classifier: LogisticRegression) -> None:
+def test_a_new_fit_voids() -> None:
     X, y = classes(300, seed=21)
     model = LogisticRegression().fit(*classes(200, seed=22))
     c = certify(model, X, y)

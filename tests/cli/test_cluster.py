@@ -48,7 +48,7 @@ def test_columns_can_be_left_out(table: Path, tmp_path: Path) -> None:
     assert csv.read_csv(out).num_rows == 300
 
 
-def test_what_goes_wrong_is_one_sentence(table: Path, tmp_path: Path) -> None:
+def test_what_goes_wrong_is_one_sentence(table: Path) -> None:
     assert "either the number of clusters" in failure(3, "cluster", table)
     assert "either the number of clusters" in failure(3, "cluster", table, "--k", 3, "--select")
     assert "--k 301 is more than the 300 rows of the table; give fewer" in failure(3, "cluster", table, "--k", 301)

@@ -92,7 +92,7 @@ def test_a_delta_that_is_no_probability_is_refused_before_anything_is_read(tmp_p
     assert "delta must be a number" in failure(3, "train", "none.csv", "-t", "y", "-o", tmp_path, "--delta", "0")
 
 
-def test_rows_of_the_training_data_are_dropped_and_counted(species: Trained, mass: Trained, tmp_path: Path) -> None:
+def test_rows_of_the_training_data_are_dropped_and_counted(species: Trained, mass: Trained) -> None:
     for trained in (species, mass):
         said = document("certify", trained.folder, trained.table)
         assert said["rows"] == trained.said["rows held out"]

@@ -182,7 +182,7 @@ def test_a_table_is_no_database(tmp_path: Path) -> None:
     assert "is not a DuckDB file; give it without duckdb:" in failure(3, "inspect", f"duckdb:{path}")
 
 
-def test_an_empty_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_standard_input() -> None:
     assert failure(3, "inspect", "-").startswith("Standard input is empty;")
 
 

@@ -287,7 +287,7 @@ def test_spreadsheets(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------------ databases
 
 
-def test_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_duckdb(tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
     path = tmp_path / "shop.duckdb"
     with duckdb.connect(str(path)) as connection:
@@ -386,7 +386,7 @@ def test_packages_that_are_missing_are_named(
 # ------------------------------------------------------------------------------------------------ frames, standard input
 
 
-def test_lazy_frames(tmp_path: Path) -> None:
+def test_lazy_frames() -> None:
     polars = pytest.importorskip("polars")
     frame = polars.from_arrow(ROWS).lazy()
     scan = summula.scan(frame)

@@ -155,7 +155,7 @@ def test_units_of_columns_make_no_difference() -> None:
 
 
 @pytest.mark.parametrize("make", [LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis])
-def test_parts_merging_and_forgetting(make: Any, tmp_path: Any) -> None:
+def test_parts_merging_and_forgetting(make: Any) -> None:
     whole = make().fit(X, Y)
     parts = make().partial_fit(X[:100], Y[:100], classes=[0, 1, 2]).partial_fit(X[100:], Y[100:])
     np.testing.assert_allclose(parts.predict_joint_log_proba(X), whole.predict_joint_log_proba(X), rtol=1e-9)

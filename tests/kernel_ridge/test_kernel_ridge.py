@@ -99,7 +99,7 @@ def test_steps_are_those_of_lms_in_feature_space() -> None:
     np.testing.assert_allclose(model.predict(np.eye(3)), theta, rtol=1e-10)
 
 
-def test_parts_continue_and_chunks_do_not_matter(tmp_path: Any) -> None:
+def test_parts_continue_and_chunks_do_not_matter() -> None:
     whole = KernelLMS(gamma=0.5).fit(X, y)
     parts = KernelLMS(gamma=0.5).partial_fit(X[:40], y[:40]).partial_fit(X[40:], y[40:])
     np.testing.assert_allclose(parts.predict(X), whole.predict(X), rtol=1e-10)

@@ -244,7 +244,7 @@ def test_text_that_spells_dates_is_dates() -> None:
     assert almost.columns_[0].kind == "category"  # there is no such day
 
 
-def test_names_reach_the_coefficients_of_a_pipeline(tmp_path: Path) -> None:
+def test_names_reach_the_coefficients_of_a_pipeline() -> None:
     from sklearn.pipeline import make_pipeline
 
     from summula.linear_model import Ridge

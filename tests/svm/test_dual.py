@@ -372,6 +372,7 @@ def test_machines_with_large_prices_are_solved_through_features(
     )
     certificate = model.certificate_
     assert certificate.primal - certificate.gap <= found.value * (1 + 1e-6)
+    assert certificate.gap <= 1e-2 * found.value  # tol bounds the violation of each pair; the gap adds up 150 rows
     assert certificate.primal == pytest.approx(found.value, rel=1e-3)
     assert certificate.verify(X, y)
 

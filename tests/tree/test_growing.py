@@ -86,7 +86,7 @@ def test_a_path_uses_features_of_one_interaction_group(monkeypatch):
     assert max(map(len, paths.values())) > 1
 
 
-def test_every_feature_is_drawn_as_often(monkeypatch):
+def test_every_feature_is_drawn_as_often():
     n = 4_000
     bins = np.random.default_rng(0).integers(0, 50, (n, 10)).astype(np.uint8)
     g = np.random.default_rng(1).normal(size=n).astype(np.float32)
