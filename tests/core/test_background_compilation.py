@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numba.core.compiler import Flags
 
-from summula.cluster import k_means_kernels, seeding_kernels
-from summula.cluster.k_means_kernels import compile_assignment
+from summula.cluster import score_kernels, seeding_kernels
+from summula.cluster.score_kernels import compile_assignment
 from summula.cluster.seeding_kernels import compile_passes
 from summula.core.compilation import background, warmup
 from summula.core.compilation.background import (
@@ -179,7 +179,7 @@ def test_what_is_compiled_in_advance_is_what_a_fit_uses():
     for compile_alone, compile_all, kernel in (
         (compile_grow, grow_a_tree, make_grow(NEWTON)),
         (exact_grower.compile_grow, exact_grower.warmup, exact_grower.grow),
-        (compile_assignment, k_means_kernels.warmup, k_means_kernels.assign_rows),
+        (compile_assignment, score_kernels.warmup, score_kernels.assign_rows),
         (compile_passes, seeding_kernels.warmup, seeding_kernels.reseed_narrow_rows),
         (
             lambda: compile_targets([f"{COMPILE_FIND_LEAVES}:float64"]),

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from summula.cluster.k_means_kernels import add_rows, open_rows, square_distance, squared_distances
+from summula.cluster.k_means_kernels import add_rows, square_distance, squared_distances
+from summula.cluster.score_kernels import open_rows
 from summula.core.compilation.compile import internal_kernel, non_allocating_kernel, row_dtypes
 from summula.core.data.layout.blocks import scratch_block
 
