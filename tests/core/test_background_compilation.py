@@ -112,14 +112,14 @@ def test_the_kernels_of_candidates_can_be_compiled(kind, n_classes):
     compile_targets(targets)
 
 
-def test_none_is_started_where_it_is_turned_off(started, monkeypatch):
+def test_no_process_is_started_where_it_is_turned_off(started, monkeypatch):
     monkeypatch.setenv("SUMMULA_BACKGROUND_COMPILATION", "0")
     expect_kernels("a:f")
     start_background()
     assert started == []
 
 
-def test_none_is_started_on_one_core(started, monkeypatch):
+def test_no_process_is_started_on_one_core(started, monkeypatch):
     monkeypatch.setattr("summula.core.engine.threads.thread_count", lambda n_jobs=None: 1)
     expect_kernels("a:f")
     start_background()
@@ -127,7 +127,7 @@ def test_none_is_started_on_one_core(started, monkeypatch):
 
 
 @pytest.mark.parametrize("executable", [None, "", "/usr/sbin/uwsgi"])
-def test_none_is_started_from_a_program_that_embeds_python(started, monkeypatch, executable):
+def test_no_process_is_started_from_a_program_that_embeds_python(started, monkeypatch, executable):
     monkeypatch.setattr(sys, "executable", executable)
     expect_kernels("a:f")
     start_background()

@@ -92,7 +92,7 @@ def test_the_file_is_removed_with_the_scan(temporary: Path) -> None:
 
 
 def test_the_file_is_removed_at_the_end_of_the_process(tmp_path: Path) -> None:
-    said = run(
+    output = run(
         """
         import json, os, pyarrow as pa, summula, tempfile
         scan = summula.scan(pa.table({"x": [1.0, 2.0]}))
@@ -100,7 +100,7 @@ def test_the_file_is_removed_at_the_end_of_the_process(tmp_path: Path) -> None:
         """,
         TMPDIR=str(tmp_path),
     )
-    assert said == [1, 2]
+    assert output == [1, 2]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -137,7 +137,7 @@ def test_a_stream_without_rows_is_refused_by_a_fit(temporary: Path) -> None:
 
 
 @pytest.mark.parametrize("wrap", [lambda reader: reader, Stream], ids=["reader", "anything"])
-def test_a_stream_that_breaks_off_says_where_and_leaves_nothing(wrap: Any, temporary: Path) -> None:
+def test_a_truncated_stream_raises_with_its_row_and_leaves_nothing(wrap: Any, temporary: Path) -> None:
     table = pa.table(columns())
 
     def broken() -> Iterator[Any]:
@@ -186,7 +186,7 @@ def test_a_disk_that_would_be_full_is_named_before_it_is(temporary: Path, monkey
 
 def test_a_disk_that_is_full_is_named(tmp_path: Path) -> None:
     """The system fails to write (here because files may not grow beyond 1 MB)."""
-    said = run(
+    output = run(
         """
         import json, os, resource, tempfile
         import numpy as np, pyarrow as pa
@@ -201,5 +201,5 @@ def test_a_disk_that_is_full_is_named(tmp_path: Path) -> None:
         """,
         TMPDIR=str(tmp_path),
     )
-    one_sentence(said[0], "does not fit on disk", str(tmp_path))
-    assert said[1] == []
+    one_sentence(output[0], "does not fit on disk", str(tmp_path))
+    assert output[1] == []

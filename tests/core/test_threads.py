@@ -43,7 +43,7 @@ def blas_threads():
 # ------------------------------------------------------------------------------------------------------------ how many
 
 
-def test_all_processors_unless_told_otherwise(machine):
+def test_all_processors_by_default(machine):
     assert thread_count() == 8
 
 
@@ -75,7 +75,7 @@ def test_the_smallest_cap_holds(machine):
     assert thread_count(6) == 3
 
 
-def test_the_cgroup_is_asked():
+def test_the_cgroup_limits_the_processors():
     import joblib
 
     assert threads._cpu_count() == joblib.cpu_count()
@@ -151,7 +151,7 @@ class TestOneBlasThread:
         other.join()
         assert set(blas_threads()) == {2}
 
-    def test_whoever_leaves_last_puts_it_back(self):
+    def test_the_last_to_leave_restores_the_limit(self):
         entered, leave, left, end = (threading.Event() for _ in range(4))
 
         def first():

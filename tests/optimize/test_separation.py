@@ -379,7 +379,7 @@ class TestInvariance:
         assert np.array_equal(X, before)
 
 
-def test_neighbouring_numbers_in_one_column_are_told_apart():
+def test_adjacent_floats_in_one_column_are_distinguished():
     x = np.array([1.0, np.nextafter(1.0, 2)])
     assert separating_hyperplane(x[:, None], [0, 1]).kind == "complete"
     far = 1e9 + np.array([[0.0], [1e-6], [2e-6]])

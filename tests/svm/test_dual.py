@@ -408,7 +408,7 @@ def test_steps_end_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"C": 0.0}, "'C'"),
         ({"C": -1.0}, "'C'"),
@@ -417,8 +417,8 @@ def test_steps_end_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"tol": 0.0}, "'tol'"),
     ],
 )
-def test_parameters_are_refused_by_name(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(summula.ParameterError, match=said):
+def test_parameters_are_refused_by_name(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(summula.ParameterError, match=message):
         SVC(**settings).fit([[0.0], [1.0]], [0, 1])
 
 

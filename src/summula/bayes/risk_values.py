@@ -97,9 +97,9 @@ def risk_of_rule(
 def _summed(problem: DecisionProblem, decide: Rule) -> DecisionRisk:
     x = _outcomes(problem._densities)
     joint = np.exp(log_joint(problem, x))
-    paid = (problem.costs[decide(x)] * joint).ravel()
+    incurred = (problem.costs[decide(x)] * joint).ravel()
     left = abs(1 - math.fsum(joint.ravel())) * float(np.abs(problem.costs).max())  # beyond the outcomes listed
-    value = math.fsum(paid)
+    value = math.fsum(incurred)
     return DecisionRisk(value, value - left, value + left, "sum", len(x))
 
 
@@ -206,8 +206,8 @@ def _gauss(problem: DecisionProblem, decide: Rule, low: Array, high: Array) -> t
     x = middle[:, None] + half[:, None] * _NODES
     with np.errstate(over="ignore"):
         joint = np.exp(log_joint(problem, x.ravel())).reshape(*x.shape, -1)
-    paid = np.einsum("pns,ps->pn", joint, problem.costs[decide(middle)])
-    parts, coarse = half * (paid[:, _COARSE:] @ _FINE_WEIGHTS), half * (paid[:, :_COARSE] @ _COARSE_WEIGHTS)
+    incurred = np.einsum("pns,ps->pn", joint, problem.costs[decide(middle)])
+    parts, coarse = half * (incurred[:, _COARSE:] @ _FINE_WEIGHTS), half * (incurred[:, :_COARSE] @ _COARSE_WEIGHTS)
     return parts, np.abs(parts - coarse)
 
 
@@ -231,10 +231,10 @@ def _sampled(problem: DecisionProblem, decide: Rule, n: int, delta: float, rando
     x = np.concatenate(drawn)[rng.permutation(n)]
     joint = log_joint(problem, x)
     posterior = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-    paid = (posterior * problem.costs[decide(x)]).sum(axis=1)
+    incurred = (posterior * problem.costs[decide(x)]).sum(axis=1)
     low, high = float(problem.costs.min()), float(problem.costs.max())
     if low == high:
         return DecisionRisk(low, low, low, "monte_carlo", n)
-    bounds = betting_bounds(np.clip((paid - low) / (high - low), 0.0, 1.0), delta)
+    bounds = betting_bounds(np.clip((incurred - low) / (high - low), 0.0, 1.0), delta)
     lower, upper = (low + float(end) * (high - low) for end in bounds)
-    return DecisionRisk(float(paid.mean()), lower, upper, "monte_carlo", n)
+    return DecisionRisk(float(incurred.mean()), lower, upper, "monte_carlo", n)
