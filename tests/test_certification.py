@@ -419,7 +419,7 @@ def test_equal_rows_are_no_proof() -> None:
     assert share_seen(*few) == 0.0
     assert share_seen(few[0], few[0]) == 1.0
     many = row_hashes(rng.normal(size=(500, 2)), np.zeros(500))
-    assert share_seen(many, np.concatenate([many[:1], few[0]])) == 0.0  # one row, among so many twins
+    assert share_seen(many, np.concatenate([many[:1], few[0]])) == 0.0  # one row, among many equal rows
     assert share_seen(many, many[:1]) == 1 / 500
 
 

@@ -1,4 +1,4 @@
-"""Every error has a one-sentence message with a cure and an exit code, and leaves no partial output."""
+"""Every error has a one-sentence message with advice and an exit code, and leaves no partial output."""
 
 from __future__ import annotations
 

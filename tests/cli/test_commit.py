@@ -234,7 +234,7 @@ def test_a_model_that_is_moved_while_it_is_loaded_is_found(tmp_path: Path, monke
     original = persistence.read_header
 
     def read_header(name: str) -> Any:
-        if os.path.dirname(name) == str(stage):  # whoever holds the folder completes the commit now
+        if os.path.dirname(name) == str(stage):  # the process that has the folder completes the commit now
             committed_path(str(path))
         return original(name)
 

@@ -1,4 +1,4 @@
-"""Common mistakes of new users: a one-sentence message with the cure, the right exit code, no partial output."""
+"""Common mistakes of new users: a one-sentence message with advice, the right exit code, no partial output."""
 
 from __future__ import annotations
 

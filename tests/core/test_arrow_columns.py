@@ -1,4 +1,4 @@
-"""Columns of Arrow batches: arrays when asked for, and the addresses of columns of doubles."""
+"""Columns of Arrow batches: arrays on request, and the addresses of columns of doubles."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_single_precision_stays(tmp_path: Path) -> None:
 
 
 def test_a_generator_is_read_batch_by_batch(tmp_path: Path) -> None:
-    """What is written goes to a temporary file beside the target."""
+    """Output is written to a temporary file in the folder of the target."""
 
     def watched() -> Iterator[Any]:
         for block in blocks(2, 2):

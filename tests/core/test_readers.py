@@ -1,4 +1,4 @@
-"""Every format of `scan` gives the rows, and the fits, of the plain table; errors name the cure."""
+"""Every format of `scan` gives the rows, and the fits, of the plain table; errors give advice."""
 
 from __future__ import annotations
 

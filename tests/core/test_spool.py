@@ -70,7 +70,7 @@ def test_streams_give_the_bits_of_the_frame(stream: Any, temporary: Path) -> Non
     table = pa.table(columns())
     scan = summula.scan(stream(table))
     assert scan.columns == ["a", "b", "y"]
-    for _ in range(2):  # a stream can be read once, the scan as often as one likes
+    for _ in range(2):  # a stream can be read once, the scan any number of times
         expected, model = LinearRegression().fit(table, "y"), LinearRegression().fit(scan, "y")
         assert_same_bits(without_names(fitted_attributes(expected)), without_names(fitted_attributes(model)))
 
@@ -176,7 +176,7 @@ def test_an_interruption_inside_the_stream_leaves_nothing(wrap: Any, temporary: 
 
 def test_a_disk_that_would_be_full_is_named_before_it_is(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(temporary)
-    left = iter([1 << 40, 1 << 40, 65 << 20, 63 << 20, 63 << 20])  # there is room for two batches, and a third
+    left = iter([1 << 40, 1 << 40, 65 << 20, 63 << 20, 63 << 20])  # there is space for two batches, and a third
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=next(left)))
     with pytest.raises(summula.DataError) as caught:
         summula.scan(batches_of(10))

@@ -96,7 +96,7 @@ def test_the_pool_grows_with_the_cap_and_does_not_shrink(machine):
     large = pool()
     assert large is not small
     assert large._max_workers == 4
-    assert small.submit(int, "7").result() == 7, "whoever still holds the old pool may use it"
+    assert small.submit(int, "7").result() == 7, "references to the old pool may still use it"
     machine.setenv("SUMMULA_NUM_THREADS", "1")
     assert pool() is large
 
@@ -240,7 +240,7 @@ class TestOneBlasThread:
         assert set(blas_threads()) == {2}
 
     def test_blas_has_one_thread_throughout_a_fit(self, monkeypatch):
-        """Its threads keep spinning after a call, beside those of the pool."""
+        """Its threads keep spinning after a call, and compete with those of the pool."""
         from summula.decomposition import FactorAnalysis
         from summula.decomposition.factors import likelihood
 

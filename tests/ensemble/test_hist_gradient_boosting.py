@@ -184,7 +184,7 @@ def test_one_outlier_does_not_ruin_the_rest(weighted):
     models = [HistGradientBoostingRegressor(max_iter=50, random_state=k).fit(X, bent, weight) for k in range(6)]
     theirs = rival.HistGradientBoostingRegressor(max_iter=50).fit(X, bent, weight)
     # Leaves with the outlier are lost, and its share of the mean fades tree by tree; the rest is learnt. With weights
-    # the error depends on how gradients are rounded, by some 20 % from seed to seed: hence the mean of several.
+    # the error depends on how gradients are rounded, by about 20 % from seed to seed, so the mean of several is compared.
     *mine, other = (np.median(np.abs(m.predict(X) - f)) for m in (*models, theirs))
     assert np.mean(mine) < 1.05 * other
 

@@ -1,4 +1,4 @@
-"""Dates, durations, complex numbers and other types: numbers are read as numbers, and errors for the rest name a working cure."""
+"""Dates, durations, complex numbers and other types: numbers are read as numbers, and errors for the rest give working advice."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_objects_are_named_with_their_place() -> None:
         refused(f"sample_weight contains {words}", by=LinearRegression(), X=x[:, None], y=y, sample_weight=bad[:, 0])
 
 
-# --------------------------------------------------------------------------------------------------- cures that can be typed
+# --------------------------------------------------------------------------------------------------- advice that works as typed
 
 
 def cured(error: str, **names: Any) -> Any:

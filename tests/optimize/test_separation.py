@@ -214,7 +214,7 @@ def test_three_classes_in_order_along_one_column():
 
 
 def test_a_class_that_lies_between_is_separated_from_neither_alone():
-    """One class apart from two that overlap: no finite estimate of a multinomial model, hence quasi."""
+    """One class apart from two that overlap: no finite estimate of a multinomial model, so quasi-separated."""
     rng = np.random.default_rng(6)
     y = np.repeat([0, 1, 2], 40)
     X = rng.normal(size=(120, 2)) + np.array([[0.0, 0], [0, 0], [20, 20]])[y]

@@ -1,4 +1,4 @@
-"""matplotlib is loaded by the first plot and not before; if it is missing, the error names the cure."""
+"""matplotlib is loaded by the first plot and not before; if it is missing, the error gives advice."""
 
 from __future__ import annotations
 
