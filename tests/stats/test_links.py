@@ -82,6 +82,6 @@ def test_names_and_pickles(link: Link) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["Log", "sqrt", None, 3, Log])
-def test_an_invalid_link_raises(wrong: object) -> None:
+def test_a_link_that_is_none_is_refused(wrong: object) -> None:
     with pytest.raises(ParameterError, match=r"The 'link' parameter must be one of 'identity', .* Got"):
         link_named(wrong)

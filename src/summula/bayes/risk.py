@@ -4,26 +4,71 @@
     Bayes rule: the action that minimises sum_s costs[a, s] P(s) p(x | s);  its risk is
     R* = integral min_a sum_s costs[a, s] P(s) p(x | s) dx                                                      (2)
 
-`risk_values` computes the integral by summation, quadrature or Monte Carlo.
+The integral is a sum for discrete observations, adaptive quadrature for a single number, and otherwise the mean of the
+conditional risk over draws from the mixture of the densities. That is bounded by the costs, so its betting interval
+(`stats.betting_bounds`) is valid for any distribution. Rules on numbers are piecewise constant: their change points
+between points of a grid are found by bisection, and pieces are integrated one by one.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from summula.bayes.decision_problem import DecisionProblem
-from summula.bayes.risk_values import DecisionRisk, Rule, log_joint, risk_of_rule
+from summula.bayes.densities import Density, evaluate
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.input.argument_values import is_choice
 from summula.stats.bounds import check_delta
+from summula.stats.bounds_betting import betting_bounds
+from summula.stats.multivariate_normal import MultivariateNormal
 
 __all__ = ["BayesClassifier", "DecisionRisk", "bayes_risk", "decision_risk"]
 
 Array = NDArray[np.float64]
+
+_METHODS = ("auto", "sum", "quadrature", "monte_carlo")
+_GRID = 4_001  # number of points at which a rule on numbers is evaluated
+_TAIL = 1e-13  # probability excluded at each end of an unbounded support
+_PIECES = 20  # pieces per density that are integrated separately
+_LEVELS = special.expit(np.linspace(-1, 1, 801) * special.logit(1 - _TAIL))  # probabilities of the points of a grid
+_LEGENDRE = np.polynomial.Legendre.basis(12)
+_COARSE_NODES = np.concatenate([[-1.0], _LEGENDRE.deriv().roots(), [1.0]])  # Lobatto, which detects a jump at an end
+_COARSE_WEIGHTS = 2 / (12 * 13 * _LEGENDRE(_COARSE_NODES) ** 2)
+_FINE_NODES, _FINE_WEIGHTS = np.polynomial.legendre.leggauss(20)
+_NODES, _COARSE = np.concatenate([_COARSE_NODES, _FINE_NODES]), len(_COARSE_NODES)
+_HALVINGS = 60  # maximum number of pieces on which a density is not smooth
+_WIDE_GRID = 40_001  # number of points at which a plain function is evaluated to find its support
+_MASS_ERROR = 0.01  # tolerance for the sum over that grid to be 1
+
+
+class DecisionRisk(NamedTuple):
+    """The risk of a rule.
+
+    Attributes
+    ----------
+    value : float
+        Expected cost.
+    lower, upper : float
+        Interval around it: rounding of a sum, the error estimate of quadrature, or for Monte Carlo bounds that each
+        fail with probability at most delta.
+    method : {"sum", "quadrature", "monte_carlo"}
+    n : int
+        Number of observations, evaluations or draws.
+    """
+
+    value: float
+    lower: float
+    upper: float
+    method: str
+    n: int
 
 
 class BayesClassifier(ClassifierMixin, BaseEstimator):
@@ -84,7 +129,7 @@ class BayesClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_joint_log_proba(self, X: Any) -> Array:
         """Compute log P(class) p(x | class), one column per class."""
-        return log_joint(self._problem(), _observed(X))
+        return _log_joint(self._problem(), _observed(X))
 
     def predict_log_proba(self, X: Any) -> Array:
         """Compute the log posterior probabilities of the classes."""
@@ -155,7 +200,7 @@ def decision_risk(
     """
     problem = DecisionProblem(priors, densities, costs)
     decide = _rule_of(rule, problem)
-    return risk_of_rule(problem, decide, method, support, n_samples, check_delta(delta), random_state)
+    return _risk(problem, decide, method, support, n_samples, check_delta(delta), random_state)
 
 
 def bayes_risk(
@@ -194,10 +239,12 @@ def bayes_risk(
     def decide(x: Any) -> NDArray[np.intp]:
         return _decided(problem, x)
 
-    return risk_of_rule(problem, decide, method, support, n_samples, check_delta(delta), random_state)
+    return _risk(problem, decide, method, support, n_samples, check_delta(delta), random_state)
 
 
 # ------------------------------------------------------------------------------------------------------------ the rule
+
+Rule = Callable[[Any], NDArray[np.intp]]
 
 
 def _rule_of(rule: Any, problem: DecisionProblem) -> Rule:
@@ -228,12 +275,183 @@ def _rule_of(rule: Any, problem: DecisionProblem) -> Rule:
     return decide
 
 
+def _log_joint(problem: DecisionProblem, x: Any) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.log(problem.priors) + np.column_stack([density.log(x) for density in problem._densities])
+
+
 def _decided(problem: DecisionProblem, x: Any) -> NDArray[np.intp]:
     """Return the Bayes action for every observation, which minimises sum_s costs[a, s] P(s) p(x | s)."""
-    joint = log_joint(problem, x)
+    joint = _log_joint(problem, x)
     top = joint.max(axis=1, keepdims=True)
     scaled = np.exp(joint - np.where(np.isfinite(top), top, 0.0))
     return np.asarray(problem._table.risks(scaled).argmin(axis=1), np.intp)
+
+
+def _risk(
+    problem: DecisionProblem,
+    decide: Rule,
+    method: str,
+    support: tuple[float, float] | None,
+    n_samples: int,
+    delta: float,
+    random_state: int,
+) -> DecisionRisk:
+    if not is_choice(method, _METHODS):
+        raise ParameterError(f"method must be one of {', '.join(_METHODS)}; got {method!r}.")
+    densities = problem._densities
+    if method == "sum" or (method == "auto" and densities[0].is_discrete):
+        return _summed(problem, decide)
+    grid = None if method == "monte_carlo" else _grid(densities, support)
+    if method == "quadrature" or grid is not None:
+        return _integrate(problem, decide, grid)
+    return _sampled(problem, decide, n_samples, delta, random_state)
+
+
+def _summed(problem: DecisionProblem, decide: Rule) -> DecisionRisk:
+    x = _outcomes(problem._densities)
+    joint = np.exp(_log_joint(problem, x))
+    paid = (problem.costs[decide(x)] * joint).ravel()
+    left = abs(1 - math.fsum(joint.ravel())) * float(np.abs(problem.costs).max())  # beyond the outcomes listed
+    value = math.fsum(paid)
+    return DecisionRisk(value, value - left, value + left, "sum", len(x))
+
+
+def _outcomes(densities: tuple[Density, ...]) -> Any:
+    """Return all observations with a probability."""
+    if all(density.table is not None for density in densities):
+        return list(dict.fromkeys(x for density in densities for x in density.table or ()))
+    if any(not density.is_discrete for density in densities):
+        raise ParameterError("method='sum' needs discrete observations; use quadrature or monte_carlo for densities.")
+    ends = [density.given.ppf([_TAIL, 1 - _TAIL]) for density in densities if density.table is None]
+    return np.arange(int(np.floor(np.min(ends))), int(np.ceil(np.max(ends))) + 1)
+
+
+def _quantiles(density: Density, support: tuple[float, float] | None) -> Array | None:
+    """Return quantiles of a density, including its tails; None if observations are not single numbers."""
+    given = density.given
+    if isinstance(given, MultivariateNormal):
+        if given.dimension != 1:
+            return None
+        return np.asarray(given.mean[0] + math.sqrt(given.cov[0, 0]) * special.ndtri(_LEVELS), np.float64)
+    if hasattr(given, "ppf"):
+        return np.asarray(given.ppf(_LEVELS), np.float64)
+    if hasattr(given, "logpdf") or density.is_discrete:
+        return None
+    return _quantiles_of_function(density, support)
+
+
+def _quantiles_of_function(density: Density, support: tuple[float, float] | None) -> Array | None:
+    """Return quantiles of a plain function from sums over a grid; None if it does not integrate to 1 there."""
+    x = np.sinh(np.linspace(-25.0, 25.0, _WIDE_GRID)) if support is None else np.linspace(*support, _WIDE_GRID)
+    try:
+        with np.errstate(all="ignore"):
+            p = np.nan_to_num(evaluate(density.given, x), nan=0.0, posinf=0.0)  # as exp(-x) * (x > 0) is at -1e9
+    except (TypeError, ValueError, IndexError, OverflowError):  # a function of vectors
+        return None
+    with np.errstate(over="ignore"):
+        mass = np.concatenate([[0.0], np.cumsum((p[1:] + p[:-1]) / 2 * np.diff(x))])
+    if support is None and abs(mass[-1] - 1) > _MASS_ERROR:
+        return None
+    positive = np.flatnonzero(p > 0)
+    if not len(positive):
+        return None
+    first, last = max(positive[0] - 1, 0), min(positive[-1] + 2, len(x))
+    return np.asarray(np.interp(_LEVELS * mass[-1], mass[first:last], x[first:last]), np.float64)
+
+
+def _grid(densities: tuple[Density, ...], support: Any) -> tuple[Array, Array] | None:
+    """Return points at which a rule is evaluated, and ends of the pieces of an integral; None without single numbers.
+
+    Both follow the quantiles of every density: distributions of very different scales, or with heavy tails, have no
+    common grid of equal steps.
+    """
+    ends = _check_support(support)
+    quantiles = [_quantiles(density, ends) for density in densities]
+    if any(points is None or not np.isfinite(points).all() for points in quantiles):
+        return None
+    points = np.concatenate([points for points in quantiles if points is not None])
+    low, high = ends if ends is not None else (points.min(), points.max())
+    fine = np.concatenate([points, np.linspace(low, high, _GRID)])
+    pieces = np.concatenate([points[:: len(_LEVELS) // _PIECES] for points in quantiles if points is not None])
+    return _between(fine, low, high), _between(pieces, low, high)
+
+
+def _between(points: Array, low: float, high: float) -> Array:
+    return np.unique(np.concatenate([[low], np.clip(points, low, high), [high]]))
+
+
+def _check_support(support: Any) -> tuple[float, float] | None:
+    if support is None:
+        return None
+    low, high = (float(end) for end in support)
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise ParameterError(f"support must be two finite numbers, the smaller first; got {support!r}.")
+    return low, high
+
+
+def _integrate(problem: DecisionProblem, decide: Rule, grid: tuple[Array, Array] | None) -> DecisionRisk:
+    if grid is None:
+        raise ParameterError(
+            "Quadrature needs densities of one number that integrate to 1: pass distributions with `ppf` "
+            "(scipy.stats), or support=(low, high), outside of which the densities are 0."
+        )
+    fine, pieces = grid
+    edges = np.unique(np.concatenate([_changes(decide, fine), pieces]))
+    low, high = edges[:-1], edges[1:]
+    value, error, calls = 0.0, 2 * _TAIL * float(np.abs(problem.costs).max()), 0
+    for _ in range(_HALVINGS):
+        parts, uncertain = _gauss(problem, decide, low, high)
+        calls += len(low) * len(_NODES)
+        left = uncertain > 1e-14 + 1e-11 * np.abs(parts)
+        value, error = value + math.fsum(parts[~left]), error + math.fsum(uncertain[~left])
+        low, high, parts, uncertain = low[left], high[left], parts[left], uncertain[left]
+        if not len(low):
+            break
+        middle = (low + high) / 2
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    value, error = value + math.fsum(parts), error + math.fsum(uncertain)
+    return DecisionRisk(value, value - error, value + error, "quadrature", calls)
+
+
+def _gauss(problem: DecisionProblem, decide: Rule, low: Array, high: Array) -> tuple[Array, Array]:
+    """Integrate over pieces without a change of action; the error is the difference of Gauss and Lobatto rules."""
+    half, middle = (high - low) / 2, (high + low) / 2
+    x = middle[:, None] + half[:, None] * _NODES
+    with np.errstate(over="ignore"):
+        joint = np.exp(_log_joint(problem, x.ravel())).reshape(*x.shape, -1)
+    paid = np.einsum("pns,ps->pn", joint, problem.costs[decide(middle)])
+    parts, coarse = half * (paid[:, _COARSE:] @ _FINE_WEIGHTS), half * (paid[:, :_COARSE] @ _COARSE_WEIGHTS)
+    return parts, np.abs(parts - coarse)
+
+
+def _changes(decide: Rule, grid: Array) -> Array:
+    """Find the points between grid points at which the rule changes its action, by bisection."""
+    actions = decide(grid)
+    changes = np.flatnonzero(actions[1:] != actions[:-1])
+    left, right, before = grid[changes], grid[changes + 1], actions[changes]
+    for _ in range(60 if len(changes) else 0):
+        middle = (left + right) / 2
+        same = decide(middle) == before
+        left, right = np.where(same, middle, left), np.where(same, right, middle)
+    return np.asarray((left + right) / 2)
+
+
+def _sampled(problem: DecisionProblem, decide: Rule, n: int, delta: float, random_state: int) -> DecisionRisk:
+    rng = np.random.default_rng(random_state)
+    states = rng.choice(len(problem.states), n, p=problem.priors / problem.priors.sum())
+    counts = np.bincount(states, minlength=len(problem.states))
+    drawn = [density.draw(int(k), rng) for density, k in zip(problem._densities, counts, strict=True) if k]
+    x = np.concatenate(drawn)[rng.permutation(n)]
+    joint = _log_joint(problem, x)
+    posterior = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    paid = (posterior * problem.costs[decide(x)]).sum(axis=1)
+    low, high = float(problem.costs.min()), float(problem.costs.max())
+    if low == high:
+        return DecisionRisk(low, low, low, "monte_carlo", n)
+    bounds = betting_bounds(np.clip((paid - low) / (high - low), 0.0, 1.0), delta)
+    lower, upper = (low + float(end) * (high - low) for end in bounds)
+    return DecisionRisk(float(paid.mean()), lower, upper, "monte_carlo", n)
 
 
 def _observed(X: Any) -> Any:

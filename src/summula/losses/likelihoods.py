@@ -153,9 +153,9 @@ def loss_of(family: Any, link: Any = None) -> Loss:
             raise ParameterError(f"The multinomial family supports only the 'logit' link. Got {link.name!r} instead.")
         return Multinomial(family.k)
     if isinstance(family, families.Tweedie):
-        if family.named_family is None and link.name == "log":
+        if family.twin is None and link.name == "log":
             return TweedieLog(family.power)
-        family = family.named_family or family
+        family = family.twin or family
     if isinstance(family, families.NegativeBinomial) and link.name == "log":
         return NegativeBinomialLog(family.alpha)
     written: dict[tuple[str, str], Loss] = {

@@ -156,10 +156,10 @@ class Tweedie(Family):
         check_parameter(bool(possible), self, "power", "a number <= 0 or >= 1")
 
     @property
-    def named_family(self) -> Family | None:
+    def twin(self) -> Family | None:
         """The equivalent named family, if any."""
-        named: dict[float, Family] = {0.0: Normal(), 1.0: Poisson(), 2.0: Gamma(), 3.0: InverseGaussian()}
-        return named.get(float(self.power))
+        twins: dict[float, Family] = {0.0: Normal(), 1.0: Poisson(), 2.0: Gamma(), 3.0: InverseGaussian()}
+        return twins.get(float(self.power))
 
     @property
     def default_link(self) -> str:
@@ -179,8 +179,8 @@ class Tweedie(Family):
 
     def log_base(self, y: Array, dispersion: float | Array = 1.0) -> Array:
         p, y = self.power, np.asarray(y, dtype=np.float64)
-        if self.named_family:
-            return self.named_family.log_base(y, dispersion)
+        if self.twin:
+            return self.twin.log_base(y, dispersion)
         if not 1.0 < p < 2.0:
             return np.full_like(y, np.nan)
         positive = np.where(y > 0, y, 1.0)
@@ -195,7 +195,7 @@ class Tweedie(Family):
 
     def log_partition(self, eta: Array) -> Array:
         p = self.power
-        return self.named_family.log_partition(eta) if self.named_family else self.mean(eta) ** (2.0 - p) / (2.0 - p)
+        return self.twin.log_partition(eta) if self.twin else self.mean(eta) ** (2.0 - p) / (2.0 - p)
 
     def mean(self, eta: Array) -> Array:
         p = self.power
@@ -208,20 +208,20 @@ class Tweedie(Family):
         return np.asarray(mu) ** self.power
 
     def unit_variance_slope(self, mu: Array) -> Array:
-        if self.named_family:  # without the 0 / 0 of the normal at mu = 0
-            return self.named_family.unit_variance_slope(mu)
+        if self.twin:  # without the 0 / 0 of the normal at mu = 0
+            return self.twin.unit_variance_slope(mu)
         return self.power * np.asarray(mu) ** (self.power - 1.0)
 
     def unit_deviance(self, y: Array, mu: Array) -> Array:
-        if self.named_family:
-            return self.named_family.unit_deviance(y, mu)
+        if self.twin:
+            return self.twin.unit_deviance(y, mu)
         p = self.power
         # A negative power allows y < 0, but not a negative mean: the optimal mean then tends to 0.
         own = np.maximum(y, 0.0) ** (2.0 - p) / ((1.0 - p) * (2.0 - p))
         return 2.0 * (own - y * mu ** (1.0 - p) / (1.0 - p) + mu ** (2.0 - p) / (2.0 - p))
 
     def _log_likelihood_rows(self, y: Array, mu: Array, dispersion: Array) -> Array:
-        rows = super()._log_likelihood_rows if self.named_family is None else self.named_family._log_likelihood_rows
+        rows = super()._log_likelihood_rows if self.twin is None else self.twin._log_likelihood_rows
         return rows(y, mu, dispersion)
 
     def _inside(self, y: Array) -> NDArray[np.bool_]:
