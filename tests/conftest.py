@@ -77,7 +77,7 @@ def four_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def dask_client() -> Iterator[Any]:
-    """A cluster of two processes on this machine; not the one Dask uses unless a test says so."""
+    """A cluster of two processes on this machine; not the default one of Dask, unless a test sets it."""
     distributed = pytest.importorskip("distributed")
     options = {"n_workers": 2, "processes": True, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, set_as_default=False) as client:

@@ -90,7 +90,7 @@ def test_bet_losses(regressor: LinearRegression) -> None:
         assert c.method == "betting"
         assert c.estimate == pytest.approx(values.mean())
         assert c.lower <= c.estimate <= c.upper < c.estimate + 0.05
-        assert any("[0, 20]" in said for said in c.assumptions)
+        assert any("[0, 20]" in output for output in c.assumptions)
     with_function = certify(regressor, X, y, loss=lambda y, f: np.abs(y - f), range=(0, 20))
     assert (with_function.lower, with_function.upper) == (c.lower, c.upper)
     # In other units everything is scaled.
@@ -167,7 +167,7 @@ def test_sparse_rows(classifier: LogisticRegression) -> None:
         assert certify(classifier, form(X), y) == expected
 
 
-def test_files(classifier: LogisticRegression, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pa = pytest.importorskip("pyarrow")
     X, y = classes(500, seed=8)
     names = ["a", "b", "c"]
@@ -236,7 +236,7 @@ def test_the_order_of_rows_does_not_matter(regressor: LinearRegression) -> None:
 
 
 @pytest.mark.parametrize("values", [None, 4])
-def test_certificates_err_no_more_often_than_they_say(values: int | None) -> None:
+def test_certificates_hold_with_the_stated_probability(values: int | None) -> None:
     """For continuous rows, and for rows with few distinct values, many of which are equal."""
     rng = np.random.default_rng(13)
     times, n, wrong = 400, 300, np.zeros(2)
@@ -326,7 +326,7 @@ def test_pairs_cancel(classifier: LogisticRegression) -> None:
     assert abs(paired.estimate) < (alone.upper - alone.lower) / 2
 
 
-def test_comparisons_err_no_more_often_than_they_say() -> None:
+def test_comparisons_hold_with_the_stated_probability() -> None:
     rng = np.random.default_rng(20)
 
     class Second(Echo):
@@ -345,7 +345,7 @@ def test_comparisons_err_no_more_often_than_they_say() -> None:
 # ---------------------------------------------------------------------------------------------------- binding, re-use
 
 
-def test_a_new_fit_voids(classifier: LogisticRegression) -> None:
+def test_a_new_fit_voids() -> None:
     X, y = classes(300, seed=21)
     model = LogisticRegression().fit(*classes(200, seed=22))
     c = certify(model, X, y)
@@ -419,7 +419,7 @@ def test_equal_rows_are_no_proof() -> None:
     assert share_seen(*few) == 0.0
     assert share_seen(few[0], few[0]) == 1.0
     many = row_hashes(rng.normal(size=(500, 2)), np.zeros(500))
-    assert share_seen(many, np.concatenate([many[:1], few[0]])) == 0.0  # one row, among so many twins
+    assert share_seen(many, np.concatenate([many[:1], few[0]])) == 0.0  # one row, among many equal rows
     assert share_seen(many, many[:1]) == 1 / 500
 
 
@@ -514,7 +514,7 @@ def test_what_cannot_be_meant(
         certify(classifier, X, y, **options)
 
 
-def test_data_that_say_nothing(classifier: LogisticRegression, regressor: LinearRegression) -> None:
+def test_uninformative_data(classifier: LogisticRegression, regressor: LinearRegression) -> None:
     X, y = classes(50, seed=32)
     with pytest.raises(DataError, match=r"X has no rows; pass held-out rows \(59 rows without"):
         certify(classifier, X[:0], y[:0])

@@ -41,7 +41,7 @@ def test_false_alarms_are_rare_for_losses_that_depend_on_the_past() -> None:
     assert not too_often(alarms, times, 0.1)
 
 
-def test_a_risk_above_the_limit_is_seen_soon() -> None:
+def test_a_risk_above_the_limit_raises_an_alarm_soon() -> None:
     rng = np.random.default_rng(2)
     rows = []
     for _ in range(50):
@@ -51,7 +51,7 @@ def test_a_risk_above_the_limit_is_seen_soon() -> None:
     assert np.median(rows) < 800
 
 
-def test_a_late_rise_is_seen_too() -> None:
+def test_a_late_rise_is_detected() -> None:
     """After a long period without drift, the alarm takes a few hundred rows longer, not as long again."""
     rng = np.random.default_rng(7)
     rows = []
@@ -141,7 +141,7 @@ class Score:
         return np.asarray(X)[:, 0]
 
 
-def test_the_error_exceeds_alpha_no_more_often_than_it_says() -> None:
+def test_the_error_exceeds_alpha_with_the_stated_probability() -> None:
     rng = np.random.default_rng(4)
     for n in (59, 200, 1_000):
         found = [np_threshold(Score(), rng.normal(size=(n, 1)), alpha=0.05, delta=0.1).value for _ in range(400)]

@@ -77,7 +77,7 @@ def test_a_text_knows_no_model_and_no_function(model: LinearRegression, certific
     assert again.verify(*rows(1), loss=distance)
 
 
-def test_costs_survive(model: LinearRegression) -> None:
+def test_costs_survive() -> None:
     from sklearn.dummy import DummyClassifier
 
     X, y = rows(4)

@@ -105,7 +105,7 @@ def test_a_start_without_degeneracy_is_preferred(x: Any) -> None:
     assert solution.x < 0.9 * best
 
 
-def test_stops_when_told_to(x: Any) -> None:
+def test_stops_on_request(x: Any) -> None:
     seen: list[float] = []
 
     def third(solution: Any) -> bool:

@@ -446,7 +446,7 @@ def staged_loss(ax: Any) -> None:
     from sklearn.metrics import log_loss
 
     from summula.ensemble import GradientBoostingClassifier
-    from summula.plotting.style import beside, colour
+    from summula.plotting.style import colour, legend_outside
 
     rng = np.random.default_rng(2)
     X = rng.normal(size=(1_500, 4))
@@ -457,7 +457,7 @@ def staged_loss(ax: Any) -> None:
         ax.plot(model.train_score_ / 2, color=colour(k), linestyle="--", label=f"training rows, rate {rate:g}")
         ax.plot(fresh, color=colour(k), label=f"fresh rows, rate {rate:g}")
     _finish(ax, "stages", "log-loss", ylim=(0, 1.2))
-    beside(ax)
+    legend_outside(ax)
 
 
 def k_means_trace(ax: Any) -> None:

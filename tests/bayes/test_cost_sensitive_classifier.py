@@ -75,11 +75,11 @@ def test_costs_per_row() -> None:
         return np.array([[[0.0, a], [1.0, 0.0]] for a in np.exp(np.asarray(Z)[:, 1])])
 
     model = CostSensitiveClassifier(Plain(), tables, calibrate=False).fit(X, y)
-    p, said = model.predict_proba(X), model.predict(X)
-    np.testing.assert_array_equal(said, (np.exp(X[:, 1]) * p[:, 1] > p[:, 0]).astype(int))
+    p, output = model.predict_proba(X), model.predict(X)
+    np.testing.assert_array_equal(output, (np.exp(X[:, 1]) * p[:, 1] > p[:, 0]).astype(int))
     fixed = CostSensitiveClassifier(Plain(), COSTS, calibrate=False).fit(X, y)
-    np.testing.assert_array_equal(fixed.predict(X, costs=tables(X)), said)
-    paid = np.where(said == y, 0.0, np.where(y == 1, np.exp(X[:, 1]), 1.0))
+    np.testing.assert_array_equal(fixed.predict(X, costs=tables(X)), output)
+    paid = np.where(output == y, 0.0, np.where(y == 1, np.exp(X[:, 1]), 1.0))
     assert model.score(X, y) == pytest.approx(-paid.mean())
 
 
@@ -104,8 +104,8 @@ def test_scorer() -> None:
     X, y = rows()
     assert cross_val_score(Plain(), X, y, scoring=expected_cost(COSTS), cv=3).shape == (3,)
     model = Plain().fit(X, y)
-    said = model.predict(X)
-    paid = 9 * ((y == 1) & (said == 0)) + ((y == 0) & (said == 1))
+    output = model.predict(X)
+    paid = 9 * ((y == 1) & (output == 0)) + ((y == 0) & (output == 1))
     assert expected_cost(COSTS)(model, X, y) == pytest.approx(-paid.mean())
     weight = np.arange(len(y))
     assert expected_cost(COSTS)(model, X, y, sample_weight=weight) == pytest.approx(-np.average(paid, weights=weight))

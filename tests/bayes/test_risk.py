@@ -52,10 +52,10 @@ class TestSPRT:
         alpha, beta, rng = 0.05, 0.1, np.random.default_rng(2)
         test = SPRT(alpha, beta, lambda x: np.exp(-((np.asarray(x) - 1) ** 2) / 2), lambda x: np.exp(-np.square(x) / 2))
         runs = {s: [test.run(rng.normal(s, 1.0, 200)) for _ in range(400)] for s in (0, 1)}
-        said = {s: np.array([one.decision for one in found]) for s, found in runs.items()}
+        output = {s: np.array([one.decision for one in found]) for s, found in runs.items()}
         # Wald's bounds, plus three standard errors of 400 runs.
-        assert np.mean(said[0] == 1) <= alpha / (1 - beta) + 3 * math.sqrt(0.05 / 400)
-        assert np.mean(said[1] == 0) <= beta / (1 - alpha) + 3 * math.sqrt(0.1 / 400)
+        assert np.mean(output[0] == 1) <= alpha / (1 - beta) + 3 * math.sqrt(0.05 / 400)
+        assert np.mean(output[1] == 0) <= beta / (1 - alpha) + 3 * math.sqrt(0.1 / 400)
         expected = test.expected_samples(-0.5, 0.5)
         for s in (0, 1):
             # Wald's approximation ignores the overshoot: one or two observations too few here.

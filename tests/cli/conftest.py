@@ -18,13 +18,13 @@ class Trained(NamedTuple):
     table: Path
     fresh: Path
     folder: Path
-    said: Any
+    output: Any
 
 
 def trained(home: Path, target: str, models: str) -> Trained:
     table, fresh = halves("penguins", home)
-    said = document("train", table, "-t", target, "-o", home / "out", "--models", models)
-    return Trained(table, fresh, home / "out", said)
+    output = document("train", table, "-t", target, "-o", home / "out", "--models", models)
+    return Trained(table, fresh, home / "out", output)
 
 
 @pytest.fixture(scope="session")

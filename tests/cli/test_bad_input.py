@@ -1,4 +1,4 @@
-"""Every error has a one-sentence message with a cure and an exit code, and leaves no partial output."""
+"""Every error has a one-sentence message with advice and an exit code, and leaves no partial output."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_missing_file(species: Trained, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("", "is empty; a CSV file begins with a line of column names"),
         ("x,y\n", "The table has 0 rows, too few for training and evaluation; pass at least 10"),
@@ -57,13 +57,13 @@ def test_a_missing_file(species: Trained, tmp_path: Path) -> None:
         (bytes(range(256)) * 20, "is not a text file"),
     ],
 )
-def test_tables_that_cannot_be_learned_from(content: str | bytes, said: str, tmp_path: Path) -> None:
-    assert said in trained_on(content, tmp_path)
+def test_tables_that_cannot_be_learned_from(content: str | bytes, message: str, tmp_path: Path) -> None:
+    assert message in trained_on(content, tmp_path)
 
 
 def test_an_unknown_target_gets_the_nearest(tmp_path: Path) -> None:
-    said = trained_on("price,y\n" + ROWS, tmp_path, "prise")
-    assert said == "The data have no column 'prise'; did you mean 'price'?"
+    output = trained_on("price,y\n" + ROWS, tmp_path, "prise")
+    assert output == "The data have no column 'prise'; did you mean 'price'?"
 
 
 def test_options_that_do_not_fit(tmp_path: Path) -> None:
@@ -102,17 +102,17 @@ def test_text_where_numbers_were_at_training(species: Trained, tmp_path: Path) -
     cells = lines[4].split(",")
     lines[4] = ",".join([*cells[:2], '"long"', *cells[3:]])
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
-    said = failure(3, "predict", species.folder, tmp_path / "t.csv", "-o", tmp_path / "p.csv")
-    assert "Column 'bill_length_mm' had numbers in the training data but is 'long' at line 5 of" in said
+    message = failure(3, "predict", species.folder, tmp_path / "t.csv", "-o", tmp_path / "p.csv")
+    assert "Column 'bill_length_mm' had numbers in the training data but is 'long' at line 5 of" in message
     assert not (tmp_path / "p.csv").exists()
 
 
 def test_columns_that_are_missing_or_new_at_prediction(species: Trained, tmp_path: Path) -> None:
     fresh = csv.read_csv(species.fresh)
     lacking = write(fresh.drop_columns(["island"]), tmp_path / "lacking.csv")
-    said = failure(3, "predict", species.folder, lacking, "-o", tmp_path / "p.csv")
-    assert "The data have no column 'island'" in said
-    assert "the model was trained on 'island'" in said
+    message = failure(3, "predict", species.folder, lacking, "-o", tmp_path / "p.csv")
+    assert "The data have no column 'island'" in message
+    assert "the model was trained on 'island'" in message
     more = write(fresh.append_column("wind", pa.array(range(172))).drop_columns(["species"]), tmp_path / "more.csv")
     result = RUNNER.invoke(app, ["predict", str(species.folder), str(more), "-o", str(tmp_path / "p.csv")])
     assert result.exit_code == 0
@@ -152,16 +152,16 @@ def test_folders_made_for_a_run_that_fails_are_removed(tmp_path: Path) -> None:
     rows = "".join(f"{k},{'inf' if k == 30 else k % 7}.5\n" for k in range(60)).replace("inf.5", "inf")
     (tmp_path / "t.csv").write_text(f"x,y\n{rows}")
     (tmp_path / "kept").mkdir()
-    said = failure(3, "train", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "kept" / "new" / "out")
-    assert "'y' is infinite at line 32" in said
+    message = failure(3, "train", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "kept" / "new" / "out")
+    assert "'y' is infinite at line 32" in message
     assert (tmp_path / "kept").is_dir()
     assert not list((tmp_path / "kept").iterdir())
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a folder nobody can write to")
 def test_a_folder_nobody_can_write_to(species: Trained) -> None:
-    said = failure(5, "train", species.table, "-t", "species", "-o", "/proc/summula")
-    assert "cannot be written to" in said
+    message = failure(5, "train", species.table, "-t", "species", "-o", "/proc/summula")
+    assert "cannot be written to" in message
     assert failure(5, "predict", species.folder, species.fresh, "-o", "/proc/p.csv")
 
 
@@ -225,17 +225,17 @@ def test_scratch_files_that_would_not_fit_are_not_begun(
     monkeypatch.setenv("SUMMULA_SCRATCH", str(tmp_path))
     usage = type(shutil.disk_usage("/"))(total=1_000, used=900, free=100)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    said = failure(5, "train", species.table, "-t", "species", "-o", tmp_path / "out", "--stream")
-    assert said.endswith(f"0.0 GB are free in {tmp_path}; set SUMMULA_SCRATCH to a folder on a larger disk.")
+    message = failure(5, "train", species.table, "-t", "species", "-o", tmp_path / "out", "--stream")
+    assert message.endswith(f"0.0 GB are free in {tmp_path}; set SUMMULA_SCRATCH to a folder on a larger disk.")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_broken_line_is_numbered_at_prediction_too(species: Trained, tmp_path: Path) -> None:
     lines = species.fresh.read_text().splitlines()
     (tmp_path / "t.csv").write_text("\n".join([*lines[:9], "1,2", *lines[9:]]) + "\n")
-    said = failure(3, "predict", species.folder, tmp_path / "t.csv", "-o", tmp_path / "p.csv")
-    assert "has 2 fields and the header 8; fix or remove it" in said
-    assert "Line 10 of" in said
+    message = failure(3, "predict", species.folder, tmp_path / "t.csv", "-o", tmp_path / "p.csv")
+    assert "has 2 fields and the header 8; fix or remove it" in message
+    assert "Line 10 of" in message
     assert not (tmp_path / "p.csv").exists()
 
 
@@ -244,27 +244,27 @@ def test_tables_without_rows_or_columns_of_the_model(command: str, species: Trai
     out = ("-o", tmp_path / "p.csv") if command == "predict" else ()
     header = species.fresh.read_text().splitlines()[0]
     (tmp_path / "none.csv").write_text(header + "\n")
-    said = failure(3, command, species.folder, tmp_path / "none.csv", *out)
-    assert ("has no rows" if command == "predict" else "No row has a value of 'species'") in said
+    message = failure(3, command, species.folder, tmp_path / "none.csv", *out)
+    assert ("has no rows" if command == "predict" else "No row has a value of 'species'") in message
     (tmp_path / "empty.csv").write_text("")
     assert "is empty; a CSV file begins with a line" in failure(
         3, command, species.folder, tmp_path / "empty.csv", *out
     )
     lacking = write(csv.read_csv(species.fresh).drop_columns(["island", "sex"]), tmp_path / "lacking.csv")
-    said = failure(3, command, species.folder, lacking, *out)
-    assert "The data have no column 'island'" in said
-    assert "the model was trained on 'island' and 1 more that are missing" in said
+    message = failure(3, command, species.folder, lacking, *out)
+    assert "The data have no column 'island'" in message
+    assert "the model was trained on 'island' and 1 more that are missing" in message
 
 
 def test_certify_needs_answers(species: Trained, tmp_path: Path) -> None:
     fresh = csv.read_csv(species.fresh)
     asked = write(fresh.drop_columns(["species"]), tmp_path / "asked.csv")
-    said = failure(3, "certify", species.folder, asked)
-    assert "no column 'species'" in said
-    assert "it contains the true labels" in said
+    message = failure(3, "certify", species.folder, asked)
+    assert "no column 'species'" in message
+    assert "it contains the true labels" in message
     empty = fresh.set_column(0, "species", pa.array([None] * 172, pa.string()))
-    said = failure(3, "certify", species.folder, write(empty, tmp_path / "empty.csv"))
-    assert said == "No row has a value of 'species'; pass labelled rows."
+    message = failure(3, "certify", species.folder, write(empty, tmp_path / "empty.csv"))
+    assert message == "No row has a value of 'species'; pass labelled rows."
 
 
 def test_columns_to_leave_out_have_to_be_there(tmp_path: Path) -> None:

@@ -50,12 +50,12 @@ def test_a_table_of_many_kinds_is_done_in_time_and_boosting_is_in_it(
     monkeypatch.setenv("SUMMULA_NUM_THREADS", "1")
     parquet.write_table(mixed_table(3_000), tmp_path / "t.parquet")
     clock = WorkClock(monkeypatch)
-    said = document("train", tmp_path / "t.parquet", "-t", "bought", "-o", tmp_path / "out", "--time", seconds)
+    output = document("train", tmp_path / "t.parquet", "-t", "bought", "-o", tmp_path / "out", "--time", seconds)
     # Guarantee: steps that are running when the time limit is reached finish within 10 s.
     assert clock.monotonic() < seconds + 10
     # Always predicting the most frequent class is wrong on 50 % of the rows.
-    assert said["estimate"] < 0.4
-    board = {row["model"]: row for row in said["leaderboard"]}
+    assert output["estimate"] < 0.4
+    board = {row["model"]: row for row in output["leaderboard"]}
     assert board["boosting"]["folds"] >= 1
     assert board["boosting"]["note"] == ("cut short by the time budget" if seconds == 15 else "")
     assert board["baseline"]["folds"] == board["boosting"]["folds"]

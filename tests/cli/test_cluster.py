@@ -29,10 +29,10 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("how", [("--k", 3), ("--select",)])
 def test_labels_and_report(table: Path, tmp_path: Path, how: tuple[object, ...]) -> None:
     labels, report = tmp_path / "labels.parquet", tmp_path / "report.html"
-    said = document("cluster", table, *how, "-o", labels, "--report", report)
-    assert said["clusters"] == 3
-    assert said["rows"] == [100, 100, 100]
-    assert said["lower bound"] <= said["inertia"]
+    output = document("cluster", table, *how, "-o", labels, "--report", report)
+    assert output["clusters"] == 3
+    assert output["rows"] == [100, 100, 100]
+    assert output["lower bound"] <= output["inertia"]
     found = parquet.read_table(labels)["cluster"].to_numpy()
     assert len(set(zip(np.arange(300) % 3, found.tolist(), strict=True))) == 3
     page = report.read_text()
@@ -48,7 +48,7 @@ def test_columns_can_be_left_out(table: Path, tmp_path: Path) -> None:
     assert csv.read_csv(out).num_rows == 300
 
 
-def test_what_goes_wrong_is_one_sentence(table: Path, tmp_path: Path) -> None:
+def test_errors_are_one_sentence(table: Path) -> None:
     assert "either the number of clusters" in failure(3, "cluster", table)
     assert "either the number of clusters" in failure(3, "cluster", table, "--k", 3, "--select")
     assert "--k 301 is more than the 300 rows of the table; give fewer" in failure(3, "cluster", table, "--k", 301)
@@ -59,8 +59,8 @@ def test_the_report_is_called_as_the_labels(table: Path, tmp_path: Path) -> None
     out = tmp_path / "two.csv"
     assert document("cluster", table, "--k", 2, "-o", out)["report"] == str(tmp_path / "two.html")
     out.unlink()
-    said = failure(5, "cluster", table, "--k", 3, "-o", out)
-    assert "two.html exists already; give another name with --report, or overwrite it with --force" in said
+    message = failure(5, "cluster", table, "--k", 3, "-o", out)
+    assert "two.html exists already; give another name with --report, or overwrite it with --force" in message
     assert not out.exists()
 
 

@@ -38,9 +38,9 @@ def test_predictions_of_files_are_those_of_the_model(ending: str, species: Train
 
 def test_probabilities_have_a_column_for_each_class(species: Trained, tmp_path: Path) -> None:
     out = tmp_path / "p.parquet"
-    said = document("predict", species.folder, species.fresh, "-o", out, "--proba")
+    output = document("predict", species.folder, species.fresh, "-o", out, "--proba")
     table = parquet.read_table(out)
-    assert table.column_names == said["columns"]
+    assert table.column_names == output["columns"]
     assert table.column_names == ["species", "species[Adelie]", "species[Chinstrap]", "species[Gentoo]"]
     assert np.allclose(np.column_stack([c.to_numpy() for c in table.columns[1:]]).sum(axis=1), 1.0)
 
@@ -51,15 +51,15 @@ def test_numbers_have_no_probabilities(mass: Trained, tmp_path: Path) -> None:
     )
 
 
-def test_certify_needs_no_target_and_says_what_the_library_says(species: Trained, tmp_path: Path) -> None:
+def test_certify_needs_no_target_and_agrees_with_the_library(species: Trained, tmp_path: Path) -> None:
     out = tmp_path / "certificate.json"
-    said = document("certify", species.folder, species.fresh, "-o", out)
+    output = document("certify", species.folder, species.fresh, "-o", out)
     model = summula.load(species.folder / "model.summula")
     fresh = csv.read_csv(species.fresh, convert_options=csv.ConvertOptions(strings_can_be_null=True))
     certificate = summula.certify(model, fresh, "species")
-    assert said["rows"] == 172
-    assert (said["lower"], said["upper"]) == (certificate.lower, certificate.upper)
-    assert said["model hash"] == certificate.model_hash
+    assert output["rows"] == 172
+    assert (output["lower"], output["upper"]) == (certificate.lower, certificate.upper)
+    assert output["model hash"] == certificate.model_hash
     assert json.loads(out.read_text())
     assert (
         "on 172 held-out rows; true error below 4.45 % with 95 % confidence"
@@ -68,14 +68,14 @@ def test_certify_needs_no_target_and_says_what_the_library_says(species: Trained
 
 
 def test_numbers_are_certified_by_the_loss_they_were_chosen_by(mass: Trained) -> None:
-    said = document("certify", mass.folder, mass.fresh, "--delta", "0.1")
+    output = document("certify", mass.folder, mass.fresh, "--delta", "0.1")
     model = summula.load(mass.folder / "model.summula")
     fresh = csv.read_csv(mass.fresh, convert_options=csv.ConvertOptions(strings_can_be_null=True))
     y = fresh["body_mass_g"].drop_null().to_numpy()
     fresh = fresh.filter(fresh["body_mass_g"].is_valid())
-    assert said["estimate"] == pytest.approx(np.abs(model.predict(fresh) - y).mean(), rel=1e-12)
-    assert said["loss"].startswith("absolute error, at most ")
-    assert said["lower"] < said["estimate"] < said["upper"]
+    assert output["estimate"] == pytest.approx(np.abs(model.predict(fresh) - y).mean(), rel=1e-12)
+    assert output["loss"].startswith("absolute error, at most ")
+    assert output["lower"] < output["estimate"] < output["upper"]
 
 
 def test_a_tiny_delta_is_certified_and_printed(species: Trained, tmp_path: Path) -> None:
@@ -83,8 +83,8 @@ def test_a_tiny_delta_is_certified_and_printed(species: Trained, tmp_path: Path)
         run("train", species.table, "-t", "species", "-o", tmp_path / delta, "--models", "baseline", "--delta", delta)
         words = ("certify", tmp_path / delta, species.fresh, "--delta", delta)
         assert (f"with confidence {sure}." if "e" in sure else f"with {sure} confidence.") in run(*words).stdout
-        said = document(*words)
-        assert 0 < said["lower"] < said["estimate"] < said["upper"] < 1
+        output = document(*words)
+        assert 0 < output["lower"] < output["estimate"] < output["upper"] < 1
 
 
 def test_a_delta_that_is_no_probability_is_refused_before_anything_is_read(tmp_path: Path) -> None:
@@ -92,14 +92,14 @@ def test_a_delta_that_is_no_probability_is_refused_before_anything_is_read(tmp_p
     assert "delta must be a number" in failure(3, "train", "none.csv", "-t", "y", "-o", tmp_path, "--delta", "0")
 
 
-def test_rows_of_the_training_data_are_dropped_and_counted(species: Trained, mass: Trained, tmp_path: Path) -> None:
+def test_rows_of_the_training_data_are_dropped_and_counted(species: Trained, mass: Trained) -> None:
     for trained in (species, mass):
-        said = document("certify", trained.folder, trained.table)
-        assert said["rows"] == trained.said["rows held out"]
-        assert said["estimate"] == pytest.approx(trained.said["estimate"], rel=1e-12)
-        assert said["rows of the training data dropped"] > 3 * said["rows"]
+        output = document("certify", trained.folder, trained.table)
+        assert output["rows"] == trained.output["rows held out"]
+        assert output["estimate"] == pytest.approx(trained.output["estimate"], rel=1e-12)
+        assert output["rows of the training data dropped"] > 3 * output["rows"]
         remark = run("certify", trained.folder, trained.table).stderr
-        assert f"{said['rows of the training data dropped']} rows that were in the training data" in remark
+        assert f"{output['rows of the training data dropped']} rows that were in the training data" in remark
     learned = csv.read_csv(species.table, convert_options=csv.ConvertOptions(strings_can_be_null=True))
     model = summula.load(species.folder / "model.summula")
     aside = split_rows(np.ones(learned.num_rows, bool), None, 0.2, 0).held_out
@@ -112,16 +112,16 @@ def test_the_model_in_a_folder_is_never_overwritten(species: Trained, tmp_path: 
     shutil.copytree(species.folder, folder)
     model = folder / "model.summula"
     before = model.read_bytes()
-    said = f"{model} is an input of this command and would be overwritten; give another name."
-    assert failure(5, "certify", folder, species.fresh, "-o", model, "--force") == said
+    message = f"{model} is an input of this command and would be overwritten; give another name."
+    assert failure(5, "certify", folder, species.fresh, "-o", model, "--force") == message
     assert model.read_bytes() == before
 
 
 def test_training_does_not_overwrite_its_table(species: Trained, tmp_path: Path) -> None:
     table = tmp_path / "leaderboard.csv"
     table.write_bytes(species.table.read_bytes())
-    said = failure(5, "train", table, "-t", "species", "-o", tmp_path)
-    assert said == f"{table} is an input of this command and would be overwritten; choose another folder."
+    message = failure(5, "train", table, "-t", "species", "-o", tmp_path)
+    assert message == f"{table} is an input of this command and would be overwritten; choose another folder."
     assert os.listdir(tmp_path) == ["leaderboard.csv"]
 
 
@@ -130,8 +130,8 @@ def test_nothing_is_overwritten_unasked(species: Trained, tmp_path: Path) -> Non
     table.write_bytes(species.fresh.read_bytes())
     before = table.read_bytes()
     for more in ((), ("--force",)):
-        said = failure(5, "predict", species.folder, table, "-o", table, *more)
-        assert said == f"{table} is an input of this command and would be overwritten; give another name."
+        message = failure(5, "predict", species.folder, table, "-o", table, *more)
+        assert message == f"{table} is an input of this command and would be overwritten; give another name."
     assert table.read_bytes() == before
     out = tmp_path / "p.csv"
     out.write_text("mine")
@@ -147,8 +147,8 @@ def test_nothing_is_overwritten_unasked(species: Trained, tmp_path: Path) -> Non
 
 def test_a_target_of_another_kind_is_refused(species: Trained, tmp_path: Path) -> None:
     fresh = csv.read_csv(species.fresh).set_column(0, "species", pa.array([1.5] * 172))
-    said = failure(3, "certify", species.folder, write(fresh, tmp_path / "t.csv"))
-    assert "The target 'species' contains numbers here, but not in training" in said
+    message = failure(3, "certify", species.folder, write(fresh, tmp_path / "t.csv"))
+    assert "The target 'species' contains numbers here, but not in training" in message
 
 
 def test_inspect_tells_kinds_and_leaks(tmp_path: Path) -> None:
@@ -162,16 +162,16 @@ def test_inspect_tells_kinds_and_leaks(tmp_path: Path) -> None:
         "answer": np.array(["no", "yes"])[codes],
     }
     path = write(pa.table({n: pa.array(c, from_pandas=True) for n, c in columns.items()}), tmp_path / "t.csv")
-    said = document("inspect", path, "-t", "answer")
-    assert said["leaks"].keys() == {"code", "score"}
-    by_name = {row["column"]: row for row in said["columns"]}
+    output = document("inspect", path, "-t", "answer")
+    assert output["leaks"].keys() == {"code", "score"}
+    by_name = {row["column"]: row for row in output["columns"]}
     assert by_name["id"]["remark"] == "left out: it numbers the rows: an identifier"
     assert by_name["x"]["kind"] == "number"
     assert by_name["x"]["missing"] == np.isnan(columns["x"]).mean()
     assert "looks like target leakage" in run("inspect", path, "-t", "answer").stdout
 
 
-def test_inspect_counts_odd_values_among_numbers_as_missing(tmp_path: Path) -> None:
+def test_inspect_counts_values_that_are_not_numbers_as_missing(tmp_path: Path) -> None:
     table = pa.table({"x": ["unknown", *map(str, range(98)), None], "y": range(100)})
     x = document("inspect", write(table, tmp_path / "t.csv"))["columns"][0]
     assert x["kind"] == "number"
@@ -185,7 +185,7 @@ def test_inspect_finds_a_number_in_disguise(tmp_path: Path) -> None:
     assert list(document("inspect", write(table, tmp_path / "t.csv"), "-t", "celsius")["leaks"]) == ["fahrenheit"]
 
 
-def test_plan_says_how_many_rows() -> None:
+def test_plan_prints_the_number_of_rows() -> None:
     assert document("plan", "--limit", "0.05")["rows"] == 59
     assert document("plan", "--error", "0.05", "--width", "0.02")["rows"] == plan_holdout(0.05, width=0.02)
     assert document("plan", "--recall", "0.99")["rows"] == 299
@@ -248,7 +248,7 @@ def test_the_module_is_the_command() -> None:
     assert done.stdout == f"summula {summula.__version__}\n"
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(species: Trained) -> None:
+def test_closing_a_reader_early_is_not_an_error(species: Trained) -> None:
     words = [sys.executable, "-m", "summula.cli", "inspect", str(species.table)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -104,9 +104,7 @@ def test_a_process_that_dies_at_any_step_leaves_all_old_or_all_new(
     assert seen == ["old"] * change + ["new"] * (len(seen) - change)
 
 
-def test_after_the_commit_files_at_their_names_are_completed_by_whoever_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_the_commit_a_reader_completes_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train(tmp_path, "old")
     original, moved = os.replace, []
 
@@ -172,12 +170,14 @@ def test_a_manifest_that_is_not_ours_moves_nothing(manifest: str, tmp_path: Path
     assert (elsewhere / "model.summula").read_text() == "private"
 
 
-def test_the_second_of_two_is_told(tmp_path: Path, species: Trained) -> None:
+def test_the_second_of_two_raises(tmp_path: Path, species: Trained) -> None:
     with exclusive(str(tmp_path)):
         with pytest.raises(OutputError, match="Another training run is writing to"), exclusive(str(tmp_path)):
             pass
-        said = failure(5, "train", species.table, "-t", "species", "-o", tmp_path, "--models", "baseline")
-        assert said.startswith(f"Another training run is writing to {tmp_path}; wait until it has finished, or choose")
+        message = failure(5, "train", species.table, "-t", "species", "-o", tmp_path, "--models", "baseline")
+        assert message.startswith(
+            f"Another training run is writing to {tmp_path}; wait until it has finished, or choose"
+        )
     assert not list(tmp_path.iterdir())
     document("train", species.table, "-t", "species", "-o", tmp_path, "--models", "baseline")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(NAMES)
@@ -204,8 +204,8 @@ def test_a_model_that_is_committed_and_not_moved_is_the_one_that_predicts(specie
     for name in NAMES:
         (stage / name).write_bytes((species.folder / name).read_bytes())
     (folder / ".summula-commit.json").write_text(json.dumps({"stage": stage.name, "files": list(NAMES)}))
-    said = document("certify", folder / "model.summula", species.fresh)
-    assert said["model hash"] == json.loads((folder / "certificate.json").read_text())["model_hash"]
+    output = document("certify", folder / "model.summula", species.fresh)
+    assert output["model hash"] == json.loads((folder / "certificate.json").read_text())["model_hash"]
     assert sorted(path.name for path in folder.iterdir()) == sorted(NAMES)
 
 
@@ -234,7 +234,7 @@ def test_a_model_that_is_moved_while_it_is_loaded_is_found(tmp_path: Path, monke
     original = persistence.read_header
 
     def read_header(name: str) -> Any:
-        if os.path.dirname(name) == str(stage):  # whoever holds the folder completes the commit now
+        if os.path.dirname(name) == str(stage):  # the process that has the folder completes the commit now
             committed_path(str(path))
         return original(name)
 

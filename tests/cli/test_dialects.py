@@ -57,7 +57,7 @@ def test_the_form_of_a_file_is_found(content: str, name: str, expected: Dialect 
     assert (None if found == Dialect(usual) else found) == expected
 
 
-def test_what_is_unusual_is_said() -> None:
+def test_unusual_data_get_a_remark() -> None:
     assert Dialect(";").peculiarities() == ["semicolons between fields"]
     assert Dialect("|", ",", True, True).peculiarities() == [
         "bars between fields", "decimal commas", "line breaks inside quotes", "blank lines"
@@ -68,10 +68,10 @@ def test_an_unusual_file_gives_the_model_of_the_plain_one(tmp_path: Path) -> Non
     (tmp_path / "plain.csv").write_text(PLAIN)
     (tmp_path / "odd.csv").write_bytes(odd().encode())
     options = ("-t", "answer", "--models", "logistic", "-o")
-    said = run("train", tmp_path / "odd.csv", *options, tmp_path / "odd")
+    output = run("train", tmp_path / "odd.csv", *options, tmp_path / "odd")
     assert (
         "odd.csv is read with semicolons between fields, decimal commas, line breaks inside quotes and dates in the form"
-        in said.stderr
+        in output.stderr
     )
     assert "is read with" not in run("train", tmp_path / "plain.csv", *options, tmp_path / "plain").stderr
     models = [summula.load(tmp_path / name / "model.summula") for name in ("odd", "plain")]
@@ -99,34 +99,34 @@ def test_a_pattern_may_mix_forms(tmp_path: Path) -> None:
     lines = PLAIN.splitlines(keepends=True)
     (tmp_path / "1.csv").write_text("".join(lines[:31]))
     (tmp_path / "2.csv").write_text("".join([lines[0], *lines[31:]]).replace(",", ";"))
-    said = document("inspect", tmp_path / "*.csv")
-    assert said["rows"] == 60
-    assert [row["kind"] for row in said["columns"]] == ["category", "number", "date", "category"]
+    output = document("inspect", tmp_path / "*.csv")
+    assert output["rows"] == 60
+    assert [row["kind"] for row in output["columns"]] == ["category", "number", "date", "category"]
 
 
 def test_whole_numbers_may_have_fractions_further_down(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a;b\n" + "1;x\n" * 400_000 + "1.5;y\n")
-    said = document("inspect", tmp_path / "t.csv")
-    assert said["columns"][0]["highest"] == 1.5
+    output = document("inspect", tmp_path / "t.csv")
+    assert output["columns"][0]["highest"] == 1.5
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (odd(breaks=False) + "a;b\r\n", "has 2 fields and the header 4; fix or remove it"),
         (odd(breaks=False).replace("name;amount", "amount;amount"), "more than one column named 'amount'"),
     ],
 )
-def test_broken_lines_are_located(content: str, said: str, tmp_path: Path) -> None:
+def test_broken_lines_are_located(content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(content.encode())
-    assert said in failure(3, "train", tmp_path / "t.csv", "-t", "answer", "-o", tmp_path / "out")
+    assert message in failure(3, "train", tmp_path / "t.csv", "-t", "answer", "-o", tmp_path / "out")
 
 
 def test_other_encodings_are_named_and_read(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(PLAIN.replace("a0", "Zürich").encode("utf-16"))
-    said = run("inspect", tmp_path / "t.csv")
-    assert f"{tmp_path / 't.csv'} is read with the encoding UTF-16." in said.stderr
-    assert "Zürich" in said.stdout
+    message = run("inspect", tmp_path / "t.csv")
+    assert f"{tmp_path / 't.csv'} is read with the encoding UTF-16." in message.stderr
+    assert "Zürich" in message.stdout
     (tmp_path / "t.csv").write_bytes(odd().removeprefix("\ufeff").replace("a0", "Zürich").encode("latin-1"))
     assert "the encoding Latin-1 (Windows-1252), semicolons" in run("inspect", tmp_path / "t.csv").stderr
     (tmp_path / "t.csv").write_bytes(PLAIN.replace("a0", "Zürich").encode("cp437"))
@@ -149,5 +149,5 @@ def test_the_scratch_file_is_gone_afterwards(tmp_path: Path, monkeypatch: pytest
 def test_a_table_from_arrow_is_what_it_was(tmp_path: Path) -> None:
     table = pa.table({"x": [1.0, 2.0], "y": ["a;b", "c\nd"]})
     csv.write_csv(table, tmp_path / "t.csv", csv.WriteOptions(delimiter=";"))
-    said = document("inspect", tmp_path / "t.csv")
-    assert said["rows"] == 2
+    output = document("inspect", tmp_path / "t.csv")
+    assert output["rows"] == 2

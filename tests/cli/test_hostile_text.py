@@ -30,7 +30,7 @@ def shows(text: str) -> str:
     return text
 
 
-def said(*words: Any) -> str:
+def printed(*words: Any) -> str:
     result = run(*words)
     return shows(result.stdout) + shows(result.stderr)
 
@@ -54,17 +54,17 @@ def test_control_and_format_characters_become_escapes(text: str) -> None:
     assert "\n" not in escaped
 
 
-def test_text_that_shows_stays_as_it_is() -> None:
+def test_printable_text_is_unchanged() -> None:
     for text in ("Zürich", "naïve \\x1b", "数据", "عمر", "1\xa0000 €", "👍", ""):
         assert printable(text) == text
     assert printable("one\ntwo\x1b", lines=True) == "one\ntwo\\x1b"
 
 
 def test_inspect(table: Path) -> None:
-    text = said("inspect", table)
+    text = printed("inspect", table)
     assert r"\x1b[2J\x1b[31mred" in text
     assert r"\x1b]0;owned\x07" in text.replace("\n", "")
-    said("inspect", table, "-t", f"y{TITLE}")
+    printed("inspect", table, "-t", f"y{TITLE}")
 
 
 def test_the_document_of_inspect_keeps_the_names(table: Path) -> None:
@@ -75,13 +75,13 @@ def test_the_document_of_inspect_keeps_the_names(table: Path) -> None:
 
 def test_train_predict_certify_and_the_report(table: Path, tmp_path: Path) -> None:
     out, target = tmp_path / f"out{C1}", f"y{TITLE}"
-    said("train", table, "-t", target, "-o", out, "--models", "logistic", "--drop", RETURN)
+    printed("train", table, "-t", target, "-o", out, "--models", "logistic", "--drop", RETURN)
     page = shows((out / "report.html").read_text())
     assert r"\x1b[2J\x1b[31mred" in page
-    said("predict", out, table, "-o", tmp_path / f"p{TITLE}.csv")
+    printed("predict", out, table, "-o", tmp_path / f"p{TITLE}.csv")
     documented = document("predict", out, table, "-o", tmp_path / "p.csv", "--proba")
     assert documented["columns"] == [target, f"{target}[{CLEAR}yes]", f"{target}[{OVERRIDE}no]"]
-    said("certify", out, table)
+    printed("certify", out, table)
 
 
 def test_errors(table: Path, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_tracebacks_and_warnings(
 
 def test_words_between_colons_are_no_pictures(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(":warning:,y\n1,:100:\n2,[bold]b\n")
-    text = said("inspect", tmp_path / "t.csv")
+    text = printed("inspect", tmp_path / "t.csv")
     assert ":warning:" in text
     assert ":100:" in text
 

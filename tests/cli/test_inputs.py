@@ -29,8 +29,8 @@ def predicted(path: Path) -> Any:
 
 
 def test_several_files(species: Trained, tmp_path: Path) -> None:
-    said = document("inspect", species.table, species.fresh)
-    assert said["rows"] == 344
+    output = document("inspect", species.table, species.fresh)
+    assert output["rows"] == 344
     run("predict", species.folder, species.table, species.fresh, "-o", tmp_path / "p.csv")
     assert predicted(tmp_path / "p.csv").num_rows == 344
 
@@ -47,8 +47,8 @@ def test_a_database(species: Trained, tmp_path: Path) -> None:
     with duckdb.connect(str(path)) as connection:
         connection.execute(f"CREATE TABLE penguins AS SELECT * FROM read_csv('{species.fresh}', nullstr='')")
     query = "SELECT * FROM penguins WHERE island = 'Biscoe'"
-    said = document("predict", species.folder, f"duckdb:{path}", "--query", query, "-o", tmp_path / "p.parquet")
-    assert said["rows"] == sum(one == "Biscoe" for one in rows_of(species.fresh)["island"].to_pylist())
+    message = document("predict", species.folder, f"duckdb:{path}", "--query", query, "-o", tmp_path / "p.parquet")
+    assert message["rows"] == sum(one == "Biscoe" for one in rows_of(species.fresh)["island"].to_pylist())
     assert "There is no DuckDB file" in failure(3, "inspect", f"duckdb:{tmp_path / 'none'}")
 
 
@@ -56,9 +56,9 @@ def test_a_missing_header_gets_a_remark(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     path = tmp_path / "t.csv"
     path.write_text("".join(f"{a:.3f},{b:.3f},{'yes' if a > b else 'no'}\n" for a, b in rng.normal(size=(60, 2))))
-    said = run("train", path, "-t", "x2", "-o", tmp_path / "out", "--models", "logistic")
-    assert f"{path} seems to have no header line (its first line begins with" in said.stderr
-    assert f"{path}: 60 rows;" in said.stderr
+    message = run("train", path, "-t", "x2", "-o", tmp_path / "out", "--models", "logistic")
+    assert f"{path} seems to have no header line (its first line begins with" in message.stderr
+    assert f"{path}: 60 rows;" in message.stderr
     one = tmp_path / "one.csv"
     one.write_text("1.5,0.5\n")
     run("predict", tmp_path / "out", one, "--no-header", "-o", tmp_path / "p.csv")
@@ -77,11 +77,11 @@ def test_columns_are_kept_beside_predictions(stored: str, ending: str, species: 
     path = tmp_path / f"t{stored}"
     parquet.write_table(rows, path) if stored == ".parquet" else csv.write_csv(rows, path)
     out = tmp_path / f"p{ending}"
-    said = RUNNER.invoke(
+    output = RUNNER.invoke(
         app, ["predict", str(species.folder), str(path), "-o", str(out), "--keep", "id,code", "--proba"]
     )
-    assert said.exit_code == 0, said.output
-    assert "Not used" not in said.stderr
+    assert output.exit_code == 0, output.output
+    assert "Not used" not in output.stderr
     options = csv.ConvertOptions(column_types={"code": pa.string()})
     found = csv.read_csv(out, convert_options=options) if ending == ".csv" else parquet.read_table(out)
     classes = [f"species[{name}]" for name in ("Adelie", "Chinstrap", "Gentoo")]
@@ -100,17 +100,17 @@ def test_columns_that_cannot_be_kept(species: Trained, tmp_path: Path) -> None:
     assert "no column 'idd'" in failure(3, "predict", species.folder, species.fresh, *out, "idd")
     table = rows_of(species.fresh)
     path = write(table.append_column("species[Adelie]", table["year"]), tmp_path / "t.csv")
-    said = failure(3, "predict", species.folder, path, *out, "species[Adelie]", "--proba")
-    assert "is the name of a column of predictions" in said
-    assert "rename it in the table" in said
+    message = failure(3, "predict", species.folder, path, *out, "species[Adelie]", "--proba")
+    assert "is the name of a column of predictions" in message
+    assert "rename it in the table" in message
     assert not (tmp_path / "p.csv").exists()
 
 
 def test_true_values_are_kept_beside_predictions(species: Trained, tmp_path: Path) -> None:
     out = tmp_path / "p.csv"
-    said = document("predict", species.folder, species.fresh, "-o", out, "--keep", "species")
+    output = document("predict", species.folder, species.fresh, "-o", out, "--keep", "species")
     found = csv.read_csv(out)
-    assert said["columns"] == found.column_names == ["species", "predicted species"]
+    assert output["columns"] == found.column_names == ["species", "predicted species"]
     assert found["species"].to_pylist() == rows_of(species.fresh)["species"].to_pylist()
     model = summula.load(species.folder / "model.summula")
     assert found["predicted species"].to_pylist() == model.predict(rows_of(species.fresh)).tolist()
@@ -134,15 +134,15 @@ def test_rows_unlike_the_training_rows_get_a_remark(species: Trained, tmp_path: 
     mass[3], mass[9], island[5] = 90_000, -7_000, "Mars"
     fresh = fresh.set_column(fresh.column_names.index("body_mass_g"), "body_mass_g", pa.array(mass))
     fresh = fresh.set_column(fresh.column_names.index("island"), "island", pa.array(island))
-    said = run("predict", species.folder, write(fresh, tmp_path / "t.csv"), "-o", tmp_path / "p.csv")
+    output = run("predict", species.folder, write(fresh, tmp_path / "t.csv"), "-o", tmp_path / "p.csv")
     assert (
         "1 of 172 rows have a category of 'island' that was not in the training data (the first is 'Mars')."
-        in said.stderr
+        in output.stderr
     )
     trained = rows_of(species.table)["body_mass_g"].to_numpy()
-    assert "2 of 172 rows have a value of 'body_mass_g' far outside the training range" in said.stderr
-    assert f" to {np.nanmax(trained):g} (the first is 90000)." in said.stderr
-    assert "summula.RiskMonitor watches whether errors grow" in said.stderr
+    assert "2 of 172 rows have a value of 'body_mass_g' far outside the training range" in output.stderr
+    assert f" to {np.nanmax(trained):g} (the first is 90000)." in output.stderr
+    assert "summula.RiskMonitor watches whether errors grow" in output.stderr
     quiet = run("predict", species.folder, species.fresh, "-o", tmp_path / "q.csv")
     assert "RiskMonitor" not in quiet.stderr
     assert len(document("predict", species.folder, tmp_path / "t.csv", "-o", tmp_path / "r.csv")["drift"]) == 2
@@ -193,7 +193,7 @@ main()
 """
 
 
-def test_without_the_packages_of_the_command_line_one_sentence_says_what_to_install() -> None:
+def test_without_the_packages_of_the_command_line_one_sentence_names_the_extra() -> None:
     done = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "Error: the command line needs typer, rich: pip install typer rich\n"

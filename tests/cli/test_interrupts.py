@@ -87,8 +87,8 @@ def test_before_anything_is_finished_nothing_is_written(table: Path, tmp_path: P
     words = ["train", table, "-t", "bought", "-o", out, "--models", "logistic_l1", "--time", 3_600]
     done = interrupted_at(f"{table}: ", 0, *words)
     assert done.returncode == 130
-    said = "Error: Stopped by Ctrl-C before anything was finished; nothing was written."
-    assert done.stderr.splitlines()[-1] == said
+    message = "Error: Stopped by Ctrl-C before anything was finished; nothing was written."
+    assert done.stderr.splitlines()[-1] == message
     assert not out.exists()
 
 

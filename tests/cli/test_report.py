@@ -19,17 +19,17 @@ def text_of(trained: Trained) -> str:
 def test_a_report_is_small_whole_and_has_every_section(which: str, request: pytest.FixtureRequest) -> None:
     trained = request.getfixturevalue(which)
     text = text_of(trained)
-    said = " ".join(" ".join(Page(text).text).split())
+    output = " ".join(" ".join(Page(text).text).split())
     assert len(text.encode()) < 3_000_000
-    assert trained.said["verdict"] in said
+    assert trained.output["verdict"] in output
     for heading in ("Candidates", "On the rows held out", "What the model depends on", "The data", "How it was made"):
         assert f"<h2>{heading}</h2>" in text
-    assert "Assumed: The held-out rows are independent draws" in said
-    assert f"summula {summula.__version__}" in said
-    assert "Permutation importance" in said
-    assert "Partial dependence" in said
-    assert "Contributions to single predictions" in said
-    assert re.search(r"held-out data \(SHA-256\) [0-9a-f]{64} ", said)
+    assert "Assumed: The held-out rows are independent draws" in output
+    assert f"summula {summula.__version__}" in output
+    assert "Permutation importance" in output
+    assert "Partial dependence" in output
+    assert "Contributions to single predictions" in output
+    assert re.search(r"held-out data \(SHA-256\) [0-9a-f]{64} ", output)
     for drawing in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
         assert 0.0 <= coordinates(drawing).min() <= coordinates(drawing).max() <= 1.0
 

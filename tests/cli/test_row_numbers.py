@@ -52,8 +52,8 @@ modes = pytest.mark.parametrize("more", [(), ("--stream",)], ids=["in memory", "
 @pytest.mark.parametrize("row", [LEARNT[0], LEARNT[-1], ASIDE[0], ASIDE[-1]])
 def test_a_bad_cell_of_train(row: int, more: tuple[str, ...], tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", row, 0, "inf")
-    said = failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--models", "logistic", *more)
-    assert f"Column 'x' is infinite at {line(path, row)};" in said
+    message = failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--models", "logistic", *more)
+    assert f"Column 'x' is infinite at {line(path, row)};" in message
 
 
 @modes
@@ -62,8 +62,8 @@ def test_a_bad_cell_in_a_later_block(more: tuple[str, ...], tmp_path: Path, monk
     monkeypatch.setattr("summula.training.data.row_numbers.BLOCK_ROWS", 16)
     for row in (LEARNT[-2], ASIDE[-1]):
         path = table(tmp_path / "t.csv", row, 0, "-inf")
-        said = failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--models", "logistic", *more)
-        assert f"is infinite at {line(path, row)};" in said
+        message = failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--models", "logistic", *more)
+        assert f"is infinite at {line(path, row)};" in message
 
 
 def test_rows_of_a_block_of_which_some_are_chosen() -> None:
@@ -84,21 +84,21 @@ def target_table(path: Path, value: str) -> Path:
 @modes
 def test_a_bad_target(more: tuple[str, ...], tmp_path: Path) -> None:
     path = target_table(tmp_path / "t.csv", "inf")
-    said = failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--models", "linear", *more)
-    assert f"The target 'y' is infinite at {line(path, 41)}" in said
-    said = failure(3, "inspect", path, "-t", "y")
-    assert "at line 43 of" in said
+    message = failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--models", "linear", *more)
+    assert f"The target 'y' is infinite at {line(path, 41)}" in message
+    message = failure(3, "inspect", path, "-t", "y")
+    assert "at line 43 of" in message
 
 
 @modes
 def test_a_target_that_is_text_because_of_one_cell_is_read_as_numbers(more: tuple[str, ...], tmp_path: Path) -> None:
     path = target_table(tmp_path / "t.csv", "1_000")
-    said = run("train", path, "-t", "y", "-o", tmp_path / "out", "--models", "linear", *more).stderr
+    message = run("train", path, "-t", "y", "-o", tmp_path / "out", "--models", "linear", *more).stderr
     assert (
         "The target 'y' is text such as '0.000', read as numbers; 1 other value, '1_000', is treated as missing."
-        in said
+        in message
     )
-    assert f"{len(EMPTY) + 1} rows without a value of 'y' are left out." in said
+    assert f"{len(EMPTY) + 1} rows without a value of 'y' are left out." in message
 
 
 def test_a_column_that_is_text_because_of_one_cell_is_read_as_numbers(tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ def test_a_column_that_is_text_because_of_one_cell_is_read_as_numbers(tmp_path: 
     ):
         changed = [["1_000", *one[1:]] if i == row else one for i, one in enumerate(rows)]
         path.write_text("\n".join([HEADER, *(",".join(one) for one in changed)]) + "\n")
-        said = run("train", path, "-t", "y", "-o", tmp_path / "out", "--models", "baseline").stderr
-        assert words in next(line for line in said.splitlines() if line.startswith("'x' is text such as"))
+        message = run("train", path, "-t", "y", "-o", tmp_path / "out", "--models", "baseline").stderr
+        assert words in next(line for line in message.splitlines() if line.startswith("'x' is text such as"))
 
 
 # ---------------------------------------------------------------------------------------------- inspect, predict, certify
@@ -136,8 +136,8 @@ def test_inspect(species: Trained, tmp_path: Path) -> None:
 def test_predict_and_certify(species: Trained, tmp_path: Path) -> None:
     path = penguins(species, tmp_path / "t.csv", 29, "bill_length_mm", float("inf"), empty=(0, 4, 9))
     for command in (("predict", species.folder, path, "-o", tmp_path / "p.csv"), ("certify", species.folder, path)):
-        said = failure(3, *command)
-        assert f"Column 'bill_length_mm' is infinite at {line(path, 29)};" in said
+        message = failure(3, *command)
+        assert f"Column 'bill_length_mm' is infinite at {line(path, 29)};" in message
 
 
 def test_certify_in_a_later_block(species: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,19 +152,19 @@ def test_rows_of_other_formats_are_counted_from_one(species: Trained, tmp_path: 
     fresh["bill_length_mm"][29] = float("inf")
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table(fresh), path)
-    said = failure(3, "predict", species.folder, path, "-o", tmp_path / "p.csv")
-    assert f"is infinite at row 30 of {path} (the first is row 1);" in said
+    message = failure(3, "predict", species.folder, path, "-o", tmp_path / "p.csv")
+    assert f"is infinite at row 30 of {path} (the first is row 1);" in message
 
 
 def test_rows_of_text_in_an_unusual_form_are_those_of_the_file(species: Trained, tmp_path: Path) -> None:
     plain = penguins(species, tmp_path / "plain.csv", 29, "bill_length_mm", float("inf"))
     path = tmp_path / "t.csv"
     path.write_text(plain.read_text().replace(",", ";"))
-    said = failure(3, "predict", species.folder, path, "-o", tmp_path / "p.csv")
-    assert f"is infinite at {line(path, 29)};" in said
+    message = failure(3, "predict", species.folder, path, "-o", tmp_path / "p.csv")
+    assert f"is infinite at {line(path, 29)};" in message
     path.write_text(plain.read_text() + "\n\n")  # rewritten: rows are counted, and not lines
-    said = failure(3, "predict", species.folder, path, "-o", tmp_path / "p.csv")
-    assert f"is infinite at row 31 of {path} (the header is row 1);" in said
+    message = failure(3, "predict", species.folder, path, "-o", tmp_path / "p.csv")
+    assert f"is infinite at row 31 of {path} (the header is row 1);" in message
 
 
 def test_rows_of_several_files_are_those_of_their_own(species: Trained, tmp_path: Path) -> None:
@@ -172,5 +172,5 @@ def test_rows_of_several_files_are_those_of_their_own(species: Trained, tmp_path
     folder.mkdir()
     (folder / "1.csv").write_text(species.fresh.read_text())
     bad = penguins(species, folder / "2.csv", 29, "bill_length_mm", float("inf"))
-    said = failure(3, "predict", species.folder, folder, "-o", tmp_path / "p.csv")
-    assert f"is infinite at {line(bad, 29)};" in said
+    message = failure(3, "predict", species.folder, folder, "-o", tmp_path / "p.csv")
+    assert f"is infinite at {line(bad, 29)};" in message

@@ -105,7 +105,7 @@ def test_when_time_is_over_before_the_comparison_the_cheap_ones_go_first_and_the
     assert seconds < 1.0
 
 
-def test_a_slow_candidate_is_fitted_to_fewer_rows_and_the_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_candidate_is_fitted_to_fewer_rows_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     costs = {"baseline": 0.1, "logistic": 10.0, "logistic_l1": 900.0, "boosting": 5.0}
     board, _, _, _ = compared(monkeypatch, 108.0, costs)
     slow = next(entry for entry in board.entries if entry.name == "logistic_l1")

@@ -49,13 +49,13 @@ def certified(home: Path) -> tuple[int, Any]:
 
 
 @pytest.mark.parametrize("name", ["one group.parquet", "many groups.parquet", "fresh.csv"])
-def test_certify_says_of_files_what_the_library_says_of_the_frame(
+def test_certify_of_files_agrees_with_the_library_on_the_frame(
     name: str, home: Path, certified: tuple[int, Any]
 ) -> None:
     result, (rows, certificate) = run("certify", home / "out", home / name, "--json"), certified
-    said = json.loads(result.stdout)
-    assert said["rows"] == rows
-    assert (said["estimate"], said["lower"], said["upper"]) == (
+    output = json.loads(result.stdout)
+    assert output["rows"] == rows
+    assert (output["estimate"], output["lower"], output["upper"]) == (
         certificate.estimate,
         certificate.lower,
         certificate.upper,

@@ -27,7 +27,7 @@ def test_what_is_written_can_be_read_again(species: Trained) -> None:
     assert isinstance(model, TableModel)
     assert model.target == "species"
     certificate = RiskCertificate.from_json((species.folder / "certificate.json").read_text(), model)
-    assert certificate.n == species.said["rows held out"] == 34  # a fifth of 172
+    assert certificate.n == species.output["rows held out"] == 34  # a fifth of 172
     board = csv.read_csv(species.folder / "leaderboard.csv")
     assert board["model"].to_pylist() == ["logistic", "baseline"]
 
@@ -37,19 +37,19 @@ def test_the_certificate_is_that_of_the_hold_out(species: Trained) -> None:
     table = csv.read_csv(species.table, convert_options=csv.ConvertOptions(strings_can_be_null=True))
     aside = table.filter(pa.array(split_rows(np.ones(table.num_rows, bool), None, 0.2, 0).held_out))
     wrong = np.mean(model.predict(aside) != aside["species"].to_numpy())
-    assert species.said["estimate"] == pytest.approx(wrong, abs=1e-12)
-    assert species.said["lower"] <= wrong <= species.said["upper"]
+    assert species.output["estimate"] == pytest.approx(wrong, abs=1e-12)
+    assert species.output["lower"] <= wrong <= species.output["upper"]
 
 
 def test_the_verdict_is_one_sentence_with_its_guarantee(species: Trained, mass: Trained) -> None:
-    said = species.said["verdict"]
+    output = species.output["verdict"]
     assert re.fullmatch(
         r"logistic: [\d.]+ % errors in predicting 'species' on 34 held-out rows \(majority class: [\d.]+ %\); "
         r"true error below [\d.]+ % with 95 % confidence\.",
-        said,
+        output,
     )
-    assert "mean absolute error of 'body_mass_g' " in mass.said["verdict"]
-    assert "(predicting the mean: " in mass.said["verdict"]
+    assert "mean absolute error of 'body_mass_g' " in mass.output["verdict"]
+    assert "(predicting the mean: " in mass.output["verdict"]
 
 
 def test_bounds_are_rounded_up() -> None:
@@ -81,13 +81,13 @@ def test_the_tables_are_printed_and_remarks_go_to_the_other_stream(species: Trai
     assert len(quiet.stdout.splitlines()) == 2
 
 
-def test_if_nothing_beats_the_baseline_that_is_said(tmp_path: Path) -> None:
+def test_the_verdict_states_that_nothing_beats_the_baseline(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     table = pa.table({"x": rng.normal(size=200), "y": rng.choice(["a", "b"], 200, p=[0.8, 0.2])})
-    said = document(
+    output = document(
         "train", write(table, tmp_path / "noise.csv"), "-t", "y", "-o", tmp_path / "out", "--models", "logistic"
     )
-    assert said["verdict"].startswith("No candidate beat the baseline. baseline: ")
+    assert output["verdict"].startswith("No candidate beat the baseline. baseline: ")
     assert summula.load(tmp_path / "out" / "model.summula").predict(table).tolist() == ["a"] * 200
 
 
@@ -120,9 +120,9 @@ def test_every_kind_of_file_gives_the_same_model(ending: str, mass: Trained, tmp
         csv.write_csv(table, path, csv.WriteOptions(delimiter="\t"))
     else:
         {"csv": csv.write_csv, "parquet": parquet.write_table, "arrow": feather.write_feather}[ending](table, path)
-    said = document("train", path, "-t", "body_mass_g", "-o", tmp_path / "out", "--models", "linear,ridge")
-    assert said["estimate"] == mass.said["estimate"]
-    assert said["upper"] == mass.said["upper"]
+    output = document("train", path, "-t", "body_mass_g", "-o", tmp_path / "out", "--models", "linear,ridge")
+    assert output["estimate"] == mass.output["estimate"]
+    assert output["upper"] == mass.output["upper"]
 
 
 def test_a_pattern_is_one_table(species: Trained, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_pattern_is_one_table(species: Trained, tmp_path: Path) -> None:
     write(table.slice(0, 100), tmp_path / "part-1.csv")
     write(table.slice(100), tmp_path / "part-2.csv")
     options = ("-t", "species", "-o", tmp_path / "out", "--models", "logistic")
-    assert document("train", tmp_path / "part-*.csv", *options)["estimate"] == species.said["estimate"]
+    assert document("train", tmp_path / "part-*.csv", *options)["estimate"] == species.output["estimate"]
 
 
 def test_from_files_the_same_candidates_are_compared_on_folds(mass: Trained, tmp_path: Path) -> None:
@@ -153,10 +153,10 @@ def test_from_files_the_same_candidates_are_compared_on_folds(mass: Trained, tmp
 def test_every_candidate_is_fitted_from_files(species: Trained, tmp_path: Path) -> None:
     for target in ("sex", "year"):
         options = ("-t", target, "-o", tmp_path / target, "--task", "classes" if target == "sex" else "numbers")
-        said = document("train", species.table, *options, "--stream", "--time", "100")
-        assert said["streamed"]
-        assert {row["folds"] for row in said["leaderboard"]} == {5}, said["leaderboard"]
-        names = {row["model"] for row in said["leaderboard"]}
+        output = document("train", species.table, *options, "--stream", "--time", "100")
+        assert output["streamed"]
+        assert {row["folds"] for row in output["leaderboard"]} == {5}, output["leaderboard"]
+        names = {row["model"] for row in output["leaderboard"]}
         assert names >= {"baseline", "boosting"} | ({"logistic", "lda"} if target == "sex" else {"ridge", "lasso"}), (
             names
         )
@@ -166,11 +166,11 @@ def test_costs_change_what_is_predicted(species: Trained, tmp_path: Path) -> Non
     costs = tmp_path / "costs.csv"
     costs.write_text("true,Gentoo,Adelie,Chinstrap\nAdelie,100,0,100\nChinstrap,0,1,0\nGentoo,0,1,1\n")
     options = ("-t", "species", "-o", tmp_path / "out", "--models", "logistic")
-    said = document("train", species.table, *options, "--costs", costs)
-    assert "mean cost of predicting 'species'" in said["verdict"]
+    message = document("train", species.table, *options, "--costs", costs)
+    assert "mean cost of predicting 'species'" in message["verdict"]
     costs.write_text("predicted,Adelie,Chinstrap,Gentoo\nGentoo,100,0,0\nAdelie,0,1,1\nChinstrap,100,0,1\n")
     again = document("train", species.table, *options, "--costs", costs)
-    assert again["estimate"] == said["estimate"]
+    assert again["estimate"] == message["estimate"]
     costs.write_text(costs.read_text().replace("predicted", "class"))
     assert "begin it with 'predicted' where its rows are predicted classes" in failure(
         3, "train", species.table, *options, "--costs", costs
@@ -215,10 +215,10 @@ def test_a_candidate_that_fails_is_named_and_passed_over(
         raise ValueError("no such luck")
 
     monkeypatch.setattr(LogisticRegression, "fit", broken)
-    said = document("train", species.table, "-t", "species", "-o", tmp_path, "--models", "logistic")
-    assert said["model"] == "baseline"
-    assert said["leaderboard"][1]["note"] == "failed: no such luck"
-    assert said["verdict"].startswith("Only the baseline was finished. baseline: ")
+    output = document("train", species.table, "-t", "species", "-o", tmp_path, "--models", "logistic")
+    assert output["model"] == "baseline"
+    assert output["leaderboard"][1]["note"] == "failed: no such luck"
+    assert output["verdict"].startswith("Only the baseline was finished. baseline: ")
 
 
 @pytest.mark.parametrize("more", [(), ("--stream",)])
@@ -233,9 +233,9 @@ def test_a_column_that_gives_the_target_away_is_warned_of(more: Any, tmp_path: P
     assert f"Warning: {warning}" in result.stderr
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "<strong>Warning:</strong> &#39;code&#39; looks like target leakage" in page
-    said = document("train", path, *options, "--drop", "code")
-    assert not said["leakage"]
-    assert said["model"] == "baseline"
+    output = document("train", path, *options, "--drop", "code")
+    assert not output["leakage"]
+    assert output["model"] == "baseline"
     assert "code" not in summula.load(out / "model.summula").feature_names_in_
 
 
@@ -243,8 +243,8 @@ def test_time_is_kept(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     table = pa.table({f"x{j}": rng.normal(size=4_000) for j in range(8)} | {"y": rng.normal(size=4_000)})
     path = write(table, tmp_path / "t.csv")
-    said = document("train", path, "-t", "y", "-o", tmp_path / "out", "--time", "1")
-    assert said["leaderboard"][0]["folds"] >= 1
+    output = document("train", path, "-t", "y", "-o", tmp_path / "out", "--time", "1")
+    assert output["leaderboard"][0]["folds"] >= 1
 
 
 def test_one_table_lists_the_candidates() -> None:

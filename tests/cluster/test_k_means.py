@@ -296,7 +296,7 @@ def test_more_clusters_than_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("init", "said"),
+    ("init", "message"),
     [
         (np.ones((3, 2)), "does not match the number of clusters 2"),
         (np.ones((2, 3)), "does not match the number of features of the data 2"),
@@ -305,8 +305,8 @@ def test_more_clusters_than_rows() -> None:
         ("close", "'init' parameter of KMeans must be"),
     ],
 )
-def test_centres_of_another_shape(init: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_centres_of_another_shape(init: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         KMeans(2, init=init).fit(blobs(20, 2, 2))
 
 

@@ -32,7 +32,7 @@ def test_it_comes_near_the_inertia_of_whole_passes(X: Any) -> None:
 
 
 @pytest.mark.parametrize("form", ["Fortran order", "table", "stream", "sparse"])
-def test_the_container_does_not_show(X: Any, form: str) -> None:
+def test_the_container_does_not_change_the_result(X: Any, form: str) -> None:
     columns = {f"x{j}": X[:, j] for j in range(3)}
     rows = {
         "Fortran order": lambda: np.asfortranarray(X),

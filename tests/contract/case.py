@@ -37,7 +37,7 @@ SIZES = {"small": (120, 4), "large": (4_200, 16)}
 
 
 class With:
-    """A value of a parameter that has an effect beside some others."""
+    """A value of a parameter that has an effect together with some others."""
 
     def __init__(self, value: Any, **others: Any) -> None:
         self.value, self.others = value, others

@@ -94,9 +94,9 @@ def _of_all_rows(case: Any, model: Any) -> dict[str, Any]:
 
 
 def _assert_certificates_close(a: Certificate, b: Certificate, rounding: float, where: str) -> None:
-    """The gap of a fit is itself rounding: small beside the objective; of descent that stops early it has to be equal.
+    """The gap of a fit is itself rounding: small relative to the objective; of descent that stops early it must be equal.
 
-    So is what intercepts have lost by rounding: small beside them.
+    What intercepts have lost by rounding is small relative to them, too.
     """
     mine, theirs = _parts(a), _parts(b)
     lost = [np.zeros(1) if one is None else one for one in (mine.pop("lost", None), theirs.pop("lost", None))]
@@ -138,4 +138,4 @@ def _difference(a: Any, b: Any) -> str:
     if a.dtype.kind != "f":
         return f"{a!r} and {b!r}"
     largest = np.abs(a).max(initial=0.0)
-    return f"differ by {np.abs(np.asarray(a) - b).max(initial=0.0):.3g} beside {largest:.3g}"
+    return f"differ by {np.abs(np.asarray(a) - b).max(initial=0.0):.3g} relative to {largest:.3g}"

@@ -711,14 +711,14 @@ def over(*properties: str, cases: Iterable[Case] = CASES) -> pytest.MarkDecorato
     return pytest.mark.parametrize("case", chosen(*properties, cases=cases), ids=str)
 
 
-# Where every case meets every container and both sizes, not every triple of them is another way through the library:
+# Where every case is tested with every container and both sizes, not every triple takes another path through the library:
 # the third factor alternates, so that each class is tested with each container.
 _in_turn: dict[str, list[str]] = {}
 SELDOM_LARGE = ("small", "small", "large")
 
 
 def over_frames(*properties: str) -> Callable[[Any], Any]:
-    """The same with a frame of one library each (`constructor`): in three tests of a file a case meets all of them."""
+    """The same with a frame of one library each (`constructor`): in three tests of a file a case is tested with all of them."""
 
     def decorate(test: Any) -> Any:
         before = _in_turn.setdefault(test.__module__, [])
@@ -737,7 +737,7 @@ def over_ways(
 ) -> pytest.MarkDecorator:
     """The same for every one of some `ways`, called `name`, with the values of a third argument in turn.
 
-    The first case of a class meets all ways, the same class with other parameters every third, in turn.
+    The first case of a class is tested with all, the same class with other parameters with every third, in turn.
     """
     turns, first = tuple(values), {type(case.estimator): case for case in reversed(CASES)}
     triples = []

@@ -190,7 +190,7 @@ def test_enough_time_changes_nothing(case: Case) -> None:
 
 
 @over("timed", "wide_sparse")
-def test_an_iteration_out_of_time_keeps_its_best_and_says_so_once(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_iteration_out_of_time_keeps_its_best_and_warns_once(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = case.wide_data()
     ticks = iter(range(10**9))
     monkeypatch.setattr("summula.core.estimator.run.time.monotonic", lambda: float(next(ticks)))

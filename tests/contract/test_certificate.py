@@ -80,7 +80,7 @@ def test_other_data_do_not(case: Case, size: str) -> None:
 
 @sizes
 @over("certified")
-def test_a_tampered_one_is_found_out(case: Case, size: str) -> None:
+def test_a_tampered_certificate_is_not_verified(case: Case, size: str) -> None:
     X, y, weight = case.data(size)
     certificate = case.model(size, weighted=True).certificate_
     point, *others = case.point
@@ -94,7 +94,7 @@ def test_a_tampered_one_is_found_out(case: Case, size: str) -> None:
 
 @sizes
 @over("certified")
-def test_a_worse_point_with_an_honest_objective_and_no_gap_is_found_out(case: Case, size: str) -> None:
+def test_a_worse_point_with_its_true_objective_and_no_gap_is_not_verified(case: Case, size: str) -> None:
     X, y, weight = case.data(size)
     certificate = case.model(size, weighted=True).certificate_
     worse = moved(certificate, case.point[0], lambda v: np.abs(v) * 1.01 + 1e-3)
@@ -137,10 +137,10 @@ def test_an_iterative_fit_is_certified(case: Case) -> None:
 
 
 @over("certified")
-def test_it_says_what_it_is(case: Case) -> None:
-    said = str(case.model().certificate_)
-    assert said.startswith("global: objective " if case.iterative else "exact: objective ")
-    assert "above the best" in said
+def test_its_text_names_its_kind(case: Case) -> None:
+    output = str(case.model().certificate_)
+    assert output.startswith("global: objective " if case.iterative else "exact: objective ")
+    assert "above the best" in output
 
 
 # Every class that documents a certificate, also those without the trait of an objective.

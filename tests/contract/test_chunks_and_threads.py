@@ -59,7 +59,7 @@ def expected_of(case: Case, size: str) -> tuple[dict[str, Any], Any]:
 
 @pytest.mark.parametrize(("size", "chunk_rows"), [("small", 1), ("small", 7), ("large", 450), ("large", 1_000)])
 @over()
-def test_chunks_show_only_in_rounding(case: Case, size: str, chunk_rows: int, small_parts: None) -> None:
+def test_chunks_change_results_only_by_rounding(case: Case, size: str, chunk_rows: int, small_parts: None) -> None:
     expected = expected_of(case, size)
     with summula.engine("threads", chunk_rows=chunk_rows):
         assert_close(expected, fitted(case, size))
@@ -67,7 +67,7 @@ def test_chunks_show_only_in_rounding(case: Case, size: str, chunk_rows: int, sm
 
 @pytest.mark.parametrize(("size", "chunk_rows", "machines"), [("small", 20, (1, 2, 4)), ("large", 300, (4,))])
 @over()
-def test_threads_do_not_show(
+def test_threads_do_not_change_the_result(
     case: Case,
     size: str,
     chunk_rows: int,
@@ -85,7 +85,7 @@ def test_threads_do_not_show(
 
 
 @over("wide_sparse")
-def test_threads_do_not_show_in_conjugate_gradients(
+def test_threads_do_not_change_conjugate_gradients(
     case: Case, small_parts: None, machine_of: Callable[[int], Any]
 ) -> None:
     X, y = case.wide_data()
@@ -109,7 +109,7 @@ def test_the_environment_caps_threads(
 
 
 @over("parallel")
-def test_n_jobs_does_not_show(case: Case, small_parts: None, machine_of: Callable[[int], Any]) -> None:
+def test_n_jobs_does_not_change_the_result(case: Case, small_parts: None, machine_of: Callable[[int], Any]) -> None:
     X, y, _ = case.data()
     with machine_of(4), summula.engine("threads", chunk_rows=50):
         expected = fitted_attributes(case.fit(X, y))
@@ -154,8 +154,8 @@ def test_a_part_carries_its_own_rows_and_no_others(case: Case, keep: Any, small_
         for mine, theirs in zip(part.chunks(), pickle.loads(sent).chunks(), strict=True):
             assert (mine.start, mine.stop) == (theirs.start, theirs.stop)
             assert_same_bits(mine.dense(), theirs.dense())
-            assert mine.beside.keys() >= {"codes" if case.classifier else "y", "weight"}
-            assert_same_bits(mine.beside, theirs.beside)
+            assert mine.row_data.keys() >= {"codes" if case.classifier else "y", "weight"}
+            assert_same_bits(mine.row_data, theirs.row_data)
 
 
 @in_turn("chunk_rows", [None, 100, 1_000])

@@ -93,7 +93,7 @@ def test_a_certificate_is_verified_on_files(case: Case, tmp_path: Path) -> None:
 
 
 @over("in_memory")
-def test_a_model_that_needs_its_rows_in_memory_says_what_to_use_instead(case: Case, tmp_path: Path) -> None:
+def test_a_model_that_needs_its_rows_in_memory_names_an_alternative(case: Case, tmp_path: Path) -> None:
     data = case.data()
     kept = storage.STREAMS["Parquet"](named(data), tmp_path)
     with pytest.raises(summula.DataError, match=f"{type(case.estimator).__name__} needs its rows in memory.*: use "):

@@ -207,7 +207,7 @@ def test_an_interruption_anywhere_leaves_a_whole_model_or_none(case: Case, size:
 
 
 @over("additive")
-def test_a_failed_addition_leaves_the_rows_seen_so_far(case: Case) -> None:
+def test_a_failed_partial_fit_keeps_the_rows_so_far(case: Case) -> None:
     data = case.data()
     first, rest = data.rows(slice(50)), data.rows(slice(50, None))
     model = case.first_part(first)

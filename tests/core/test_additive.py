@@ -127,7 +127,7 @@ def test_few_rows_add_up_whatever_the_rank(rows: list[int], place: int) -> None:
         assert_close(expected.coef_, model.coef_, rounding=100 * kappa**2 * 2e-16 * len(X))
 
 
-def test_the_order_of_merging_shows_only_in_rounding() -> None:
+def test_the_order_of_merging_changes_results_only_by_rounding() -> None:
     parts = cut(data(), 100, 400)
     a, b, c = (LinearRegression().fit(*part) for part in parts)
     left = copy.deepcopy(a).merge(b).merge(c)
@@ -382,8 +382,8 @@ def test_nearly_dependent_columns_are_warned_of(how: str) -> None:
     }
     with pytest.warns(summula.AccuracyWarning) as caught:
         acts[how]()
-    said = one_sentence(str(caught[0].message), "LinearRegression", "digits", "condition", "fit on all rows at once")
-    assert any(f"about {digits} accurate digits" in said for digits in (2, 3, 4)), said
+    output = one_sentence(str(caught[0].message), "LinearRegression", "digits", "condition", "fit on all rows at once")
+    assert any(f"about {digits} accurate digits" in output for digits in (2, 3, 4)), output
 
 
 def test_a_warning_is_no_exaggeration() -> None:
@@ -542,7 +542,7 @@ def test_combine_wants_a_list_of_models_that_add_up() -> None:
 
 
 @every_model
-def test_more_cannot_be_forgotten_than_was_seen(make: Make) -> None:
+def test_no_more_rows_can_be_forgotten_than_were_added(make: Make) -> None:
     X, y, _ = data()
     model = make().fit(X[:300], y[:300])
     before = copy.deepcopy(fitted_attributes(model))
@@ -553,7 +553,7 @@ def test_more_cannot_be_forgotten_than_was_seen(make: Make) -> None:
 
 
 @every_model
-def test_rows_that_were_not_seen_are_refused_where_no_rows_are_left_with_such_sums(make: Make) -> None:
+def test_forgetting_unseen_rows_raises_where_the_sums_are_impossible(make: Make) -> None:
     X, y, _ = data()
     model = make().fit(X[:300], y[:300])
     before = copy.deepcopy(fitted_attributes(model))
@@ -564,7 +564,7 @@ def test_rows_that_were_not_seen_are_refused_where_no_rows_are_left_with_such_su
 
 
 @pytest.mark.parametrize("n", [1, 40, 290, 299])
-def test_rows_that_were_seen_are_never_taken_for_others(n: int) -> None:
+def test_rows_that_were_added_can_always_be_forgotten(n: int) -> None:
     rng = np.random.default_rng(n)
     X = rng.normal(1e6, 1.0, (300, 5)) * [1.0, 1e-6, 1e6, 1.0, 1.0]
     X[:, 4] = X[:, 3]  # a singular matrix, before and after

@@ -1,4 +1,4 @@
-"""Columns of Arrow batches: arrays when asked for, and the addresses of columns of doubles."""
+"""Columns of Arrow batches: arrays on request, and the addresses of columns of doubles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def addresses_of(columns: ArrowColumns, count: int) -> list[int]:
     return [column.__array_interface__["data"][0] for column in columns[:count]]
 
 
-def test_columns_come_in_the_order_asked_for_and_are_made_once() -> None:
+def test_columns_are_in_the_requested_order_and_made_once() -> None:
     made: list[str] = []
 
     def convert(values: Any, name: str) -> Any:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numba.core.compiler import Flags
 
-from summula.cluster import k_means_kernels, seeding_kernels
-from summula.cluster.k_means_kernels import compile_assignment
+from summula.cluster import score_kernels, seeding_kernels
+from summula.cluster.score_kernels import compile_assignment
 from summula.cluster.seeding_kernels import compile_passes
 from summula.core.compilation import background, warmup
 from summula.core.compilation.background import (
@@ -112,14 +112,14 @@ def test_the_kernels_of_candidates_can_be_compiled(kind, n_classes):
     compile_targets(targets)
 
 
-def test_none_is_started_where_it_is_turned_off(started, monkeypatch):
+def test_no_process_is_started_where_it_is_turned_off(started, monkeypatch):
     monkeypatch.setenv("SUMMULA_BACKGROUND_COMPILATION", "0")
     expect_kernels("a:f")
     start_background()
     assert started == []
 
 
-def test_none_is_started_on_one_core(started, monkeypatch):
+def test_no_process_is_started_on_one_core(started, monkeypatch):
     monkeypatch.setattr("summula.core.engine.threads.thread_count", lambda n_jobs=None: 1)
     expect_kernels("a:f")
     start_background()
@@ -127,7 +127,7 @@ def test_none_is_started_on_one_core(started, monkeypatch):
 
 
 @pytest.mark.parametrize("executable", [None, "", "/usr/sbin/uwsgi"])
-def test_none_is_started_from_a_program_that_embeds_python(started, monkeypatch, executable):
+def test_no_process_is_started_from_a_program_that_embeds_python(started, monkeypatch, executable):
     monkeypatch.setattr(sys, "executable", executable)
     expect_kernels("a:f")
     start_background()
@@ -179,7 +179,7 @@ def test_what_is_compiled_in_advance_is_what_a_fit_uses():
     for compile_alone, compile_all, kernel in (
         (compile_grow, grow_a_tree, make_grow(NEWTON)),
         (exact_grower.compile_grow, exact_grower.warmup, exact_grower.grow),
-        (compile_assignment, k_means_kernels.warmup, k_means_kernels.assign_rows),
+        (compile_assignment, score_kernels.warmup, score_kernels.assign_rows),
         (compile_passes, seeding_kernels.warmup, seeding_kernels.reseed_narrow_rows),
         (
             lambda: compile_targets([f"{COMPILE_FIND_LEAVES}:float64"]),
@@ -264,6 +264,6 @@ def test_sparse_indices_are_shortened_where_they_fit():
     long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
     short = with_short_indices(long)
     assert short.indices.dtype == short.indptr.dtype == np.int32
-    assert short.data is long.data or np.shares_memory(short.data, long.data)
+    assert np.shares_memory(short.data, long.data)
     np.testing.assert_array_equal(short.toarray(), X.toarray())
     assert with_short_indices(short) is short

@@ -181,7 +181,7 @@ def test_dask_is_lazy_and_gives_what_the_array_gives(name, method):
 
 
 @methods
-def test_a_missing_value_is_located(name, method, tmp_path):
+def test_a_missing_value_is_located(name, method):
     if method == "transform":
         name = "Doubled"
     bad = X.copy()

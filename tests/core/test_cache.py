@@ -75,7 +75,7 @@ def test_a_full_disk_is_gone_around(rows, monkeypatch):
     np.testing.assert_array_equal(PoissonRegressor().fit(summula.scan(rows), "y").coef_, expected)
 
 
-def test_too_little_room_means_no_scratch_file(rows, monkeypatch):
+def test_no_scratch_file_is_written_without_disk_space(rows, monkeypatch):
     source = source_of(rows)
     monkeypatch.setattr(cache.shutil, "disk_usage", lambda folder: type("Usage", (), {"free": 100}))
     assert cache.cached(source) is source

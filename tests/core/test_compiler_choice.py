@@ -56,7 +56,7 @@ def test_the_faster_compiler_is_chosen_for_the_numba_installed_here():
     assert all(one.is_possible() for one in fast_compiler._REPLACEMENTS)
 
 
-def test_a_part_that_is_missing_or_called_in_another_way_is_not_replaced(monkeypatch):
+def test_a_missing_or_differently_called_attribute_is_not_replaced(monkeypatch):
     replacement = _Replacement(ir.Inst, "_rec_list_vars", _list_variables)
     assert replacement.is_possible()
     monkeypatch.setattr(ir.Inst, "_rec_list_vars", lambda self, value, depth: [])

@@ -51,7 +51,7 @@ def test_modules_imported_before_are_kept():
     """)
 
 
-def test_without_pandas_the_module_says_so():
+def test_without_pandas_the_module_raises_with_advice():
     assert run("""
     import json, sys
     sys.modules["pandas"] = None

@@ -114,7 +114,7 @@ def test_blocks_of_workers_make_the_same_tree(values, cuts):
     assert whole.result() == tree(values)
 
 
-def test_a_sum_of_none_values_is_an_error_in_words():
+def test_summing_none_raises_a_clear_error():
     with pytest.raises(ValueError, match="over zero parts"):
         TreeSum(join).result()
 
@@ -307,7 +307,7 @@ def test_an_engine_made_before_is_used_as_it_is():
 
 
 @pytest.mark.parametrize("kind", ["thread", "dask", 3, None, object()])
-def test_what_is_no_engine_is_refused_in_one_sentence(kind):
+def test_an_invalid_engine_raises_one_sentence(kind):
     with pytest.raises(ParameterError, match="'threads'"), engine(kind):
         pass
 

@@ -31,5 +31,5 @@ def test_a_variable_set_before_the_import_is_meant_for_us() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_is_told_anew() -> None:
+def test_environment_is_read_again_after_a_fork() -> None:
     assert run(SCRIPT.format(before="", after="os.fork() and os._exit(os.wait()[1])")) == 1

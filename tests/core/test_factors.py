@@ -105,21 +105,23 @@ def test_what_cannot_be(table):
 def test_numbers_are_not_taken_for_codes_of_categories(table, tmp_path):
     """Kernels add to the column that a code numbers: one out of range crashed the process."""
     model = GeneralizedLinearRegressor("poisson").fit(table, "y")
-    says = "'region' contains numbers, but contained categories such as 'east' when the model was fitted; pass a frame"
+    message = (
+        "'region' contains numbers, but contained categories such as 'east' when the model was fitted; pass a frame"
+    )
     features, y = table.drop(columns="y"), table["y"]
     numbers = features.assign(region=1e9)
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         model.predict(numbers)
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         model.score(numbers, y)
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         model.predict(features.assign(region=1.0, kind=2.0).to_numpy())
     with pytest.raises(DataError, match="'kind' contains numbers, but contained categories such as 3"):
         model.predict(features.astype({"kind": int}))
     model = GeneralizedLinearRegressor("poisson").fit(table.drop(columns="kind"), "y")
     for value in (1e9, -1.0, np.nan, 4.0):
         numbers.drop(columns="kind").assign(region=value).to_parquet(tmp_path / "rows.parquet")
-        with pytest.raises(DataError, match=says):
+        with pytest.raises(DataError, match=message):
             list(model.predict(summula.scan(tmp_path / "rows.parquet")))
 
 

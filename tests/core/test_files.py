@@ -369,7 +369,7 @@ def test_other_encodings_further_down_are_refused_only_where_they_matter(small_b
     one_sentence(caught.value, "rows.csv", "after line 101", "not UTF-8", "--encoding")
 
 
-def test_only_the_lines_that_are_asked_for_are_parsed(
+def test_only_the_requested_lines_are_parsed(
     small_blocks: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = open_table(str(text(tmp_path / "rows.csv", lines(40))))

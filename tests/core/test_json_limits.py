@@ -58,7 +58,7 @@ def test_counts_are_those_of_the_tree(block: int, tree: Any, ascii: bool) -> Non
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         (b"[" * 151 + b"]" * 151, "nested more than 150 levels"),
         (b'{"a":' * 151 + b"1" + b"}" * 151, "nested more than 150 levels"),
@@ -68,8 +68,8 @@ def test_counts_are_those_of_the_tree(block: int, tree: Any, ascii: bool) -> Non
     ],
     ids=["deep", "deep objects", "lists", "values", "long"],
 )
-def test_too_large_texts_are_refused(text: bytes, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_too_large_texts_are_refused(text: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         check_json(text)
 
 

@@ -121,12 +121,12 @@ def test_an_edit_of_a_called_kernel_is_noticed_and_nothing_is_compiled_twice(tmp
         return done.stdout.split(), done.stderr
 
     assert run(1)[0] == ["3", "1"]
-    printed, said = run(1)
+    printed, output = run(1)
     assert printed == ["3", "0"]
-    assert "Compiling" not in said
-    printed, said = run(5)
+    assert "Compiling" not in output
+    printed, output = run(5)
     assert printed == ["11", "1"]
-    assert said.count("Compiling for the first use") == 1
+    assert output.count("Compiling for the first use") == 1
 
 
 PAIRS = """

@@ -237,7 +237,7 @@ def test_a_missing_label_of_a_file_is_named(tmp_path: Path) -> None:
             X=summula.scan(tmp_path / "numbers.parquet"), y="y")  # fmt: skip
 
 
-def test_a_class_seen_only_in_the_last_rows_is_a_class(tmp_path: Path) -> None:
+def test_a_class_that_occurs_only_in_the_last_rows_is_found(tmp_path: Path) -> None:
     late = np.sort(STORED["int64"])
     parquet.write_table(pa.table({**TABLE, "y": late}), tmp_path / "rows.parquet", row_group_size=7)
     model = LogisticRegression().fit(summula.scan(tmp_path / "rows.parquet"), "y")

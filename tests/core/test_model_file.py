@@ -44,8 +44,8 @@ def edit(path: Path, change: Any, sign: bool = True) -> Path:
     return path
 
 
-def refused(path: Path, says: str) -> None:
-    with pytest.raises(ModelFileError, match=says) as caught:
+def refused(path: Path, message: str) -> None:
+    with pytest.raises(ModelFileError, match=message) as caught:
         load(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -108,8 +108,8 @@ def test_without_a_digest(saved: Path) -> None:
 
 
 def test_newer_format(saved: Path) -> None:
-    says = r"written by a newer Summula \(format 2\); this one reads up to 1: upgrade summula\."
-    refused(edit(saved, lambda h: h.update(format=2)), says)
+    message = r"written by a newer Summula \(format 2\); this one reads up to 1: upgrade summula\."
+    refused(edit(saved, lambda h: h.update(format=2)), message)
 
 
 @pytest.mark.parametrize("version", [0, -1, "1", 1.0, None, True])
@@ -155,7 +155,7 @@ def test_other_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["os.system", "builtins:eval", "sklearn.linear_model.Ridge", "", None, 3, ["a"]])
 def test_foreign_classes_are_not_imported(name: Any, saved: Path) -> None:
-    says = r"contains the class .*, which Summula .* cannot load: upgrade summula if"
+    message = r"contains the class .*, which Summula .* cannot load: upgrade summula if"
     inner = {"estimator": {"class": name, "params": {}, "state": {}}}
     value = {"value": {"class": name, "fields": {}}}
     for change in (
@@ -164,7 +164,7 @@ def test_foreign_classes_are_not_imported(name: Any, saved: Path) -> None:
         lambda h: h["state"].update(t_=[value]),
     ):
         whole = saved.read_bytes()
-        refused(edit(saved, change), says)
+        refused(edit(saved, change), message)
         saved.write_bytes(whole)
 
 

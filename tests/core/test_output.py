@@ -98,7 +98,7 @@ def test_formulas_are_neutralised_in_csv(kind: type, tmp_path: Path) -> None:
 
 
 @endings
-def test_formulas_are_kept_where_asked_for_and_in_parquet(name: str, tmp_path: Path) -> None:
+def test_formulas_are_kept_on_request_and_in_parquet(name: str, tmp_path: Path) -> None:
     values = np.array(["=1+1", "-2+3", "no"], object)
     write_batches([values], ["=name"], tmp_path / name, raw_text=True)
     assert read(tmp_path / name) == {"=name": values.tolist()}
@@ -137,7 +137,7 @@ def test_single_precision_stays(tmp_path: Path) -> None:
 
 
 def test_a_generator_is_read_batch_by_batch(tmp_path: Path) -> None:
-    """What is written goes to a temporary file beside the target."""
+    """Output is written to a temporary file in the folder of the target."""
 
     def watched() -> Iterator[Any]:
         for block in blocks(2, 2):
@@ -199,7 +199,7 @@ def test_an_error_at_the_last_step_leaves_what_was_there(tmp_path: Path, monkeyp
 def test_a_full_disk_leaves_what_was_there(name: str, tmp_path: Path) -> None:
     """The system fails to write (here because files may not grow beyond 1 MB); closing fails then as well."""
     (tmp_path / name).write_text("old")
-    said = run(f"""
+    output = run(f"""
     import json, os, resource
     import numpy as np
     from summula.core.data.output import write_batches
@@ -210,7 +210,7 @@ def test_a_full_disk_leaves_what_was_there(name: str, tmp_path: Path) -> None:
     except OSError as error:
         print(json.dumps([error.errno, os.listdir({str(tmp_path)!r})]))
     """)
-    assert said == [27, [name]]  # EFBIG
+    assert output == [27, [name]]  # EFBIG
     assert (tmp_path / name).read_text() == "old"
 
 
@@ -218,9 +218,7 @@ def test_a_full_disk_leaves_what_was_there(name: str, tmp_path: Path) -> None:
     ("path", "words"),
     [("out.json", "end in .parquet or .csv"), ("out", "end in .parquet or .csv"), ("no/out.csv", "does not exist")],
 )
-def test_where_nothing_can_be_written_is_said_before_anything_is_computed(
-    path: str, words: str, tmp_path: Path
-) -> None:
+def test_an_unwritable_folder_raises_before_anything_is_computed(path: str, words: str, tmp_path: Path) -> None:
     def untouched() -> Iterator[Any]:
         raise AssertionError("computed")
         yield
@@ -231,7 +229,7 @@ def test_where_nothing_can_be_written_is_said_before_anything_is_computed(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_to_write_is_said(tmp_path: Path) -> None:
+def test_having_no_rows_to_write_raises(tmp_path: Path) -> None:
     with pytest.raises(summula.DataError, match="no rows to write"):
         write_batches([], ["x"], tmp_path / "out.csv")
     assert list(tmp_path.iterdir()) == []

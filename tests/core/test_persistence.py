@@ -165,7 +165,7 @@ def test_saving_is_deterministic_and_the_path_is_free(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "says"),
+    ("value", "message"),
     [
         (np.random.RandomState(0), "is a numpy.random.*RandomState; set it to an integer seed"),
         (np.random.default_rng(0), "is a numpy.random.*Generator; set it to an integer seed"),
@@ -185,9 +185,9 @@ def test_saving_is_deterministic_and_the_path_is_free(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("place", ["alpha", "state_"])
-def test_foreign_values_are_refused_by_name(value: Any, says: str, place: str, tmp_path: Path) -> None:
+def test_foreign_values_are_refused_by_name(value: Any, message: str, place: str, tmp_path: Path) -> None:
     for wrap, path in ((lambda v: v, place), (lambda v: {"a": [0, v]}, rf"{place}\['a'\]\[1\]")):
-        with pytest.raises(ModelFileError, match=rf"Model cannot be saved: its attribute '{path}.*' .*{says}") as e:
+        with pytest.raises(ModelFileError, match=rf"Model cannot be saved: its attribute '{path}.*' .*{message}") as e:
             save(made(**{place: wrap(value)}), tmp_path / "m")
         assert "\n" not in str(e.value)
     assert os.listdir(tmp_path) == []

@@ -1,4 +1,4 @@
-"""Every format of `scan` gives the rows, and the fits, of the plain table; errors name the cure."""
+"""Every format of `scan` gives the rows, and the fits, of the plain table; errors give advice."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_rows_and_fits_are_those_of_the_table(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("t.csv", None),
         ("t.tsv", None),
@@ -161,8 +161,8 @@ def test_rows_and_fits_are_those_of_the_table(name: str, tmp_path: Path) -> None
         ("blank.csv", "blank lines"),
     ],
 )  # fmt: skip
-def test_what_is_unusual_is_said(name: str, said: str | None, tmp_path: Path) -> None:
-    assert opened(name, tmp_path).remarks == ([] if said is None else [f"{tmp_path / name} is read with {said}."])
+def test_unusual_data_get_a_remark(name: str, message: str | None, tmp_path: Path) -> None:
+    assert opened(name, tmp_path).remarks == ([] if message is None else [f"{tmp_path / name} is read with {message}."])
 
 
 def test_european_files_are_read_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ def test_an_encoding_can_be_named(tmp_path: Path) -> None:
         summula.scan(path, encoding="utf-8")
 
 
-def test_a_change_of_encoding_further_down_names_the_cure(tmp_path: Path) -> None:
+def test_a_change_of_encoding_further_down_raises_an_error_with_advice(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n" + b"1,x\n" * 300_000 + "1,ü\n".encode("latin-1"))
     with pytest.raises(DataError, match=r"bytes that are not UTF-8 .* specify the encoding with --encoding"):
@@ -245,14 +245,14 @@ def test_columns_as_they_are_stored(tmp_path: Path) -> None:
 
 def test_json_lines_that_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    for content, said in [
+    for content, message in [
         ('[{"a": 1}]', "one JSON array; write one object per line"),
         ('{"a": 1}\n{"a": "x"}\n', "Field 'a' of .* is number in some rows and string in others"),
         ('{"a": 1}\nhello\n', "is not JSON with one object per line"),
         ('{"a": 1, "b": 2}\n' * 200_000 + '{"a": 1, "c": 3}\n', "a field that those of the first megabyte do not have"),
     ]:
         path.write_text(content)
-        with pytest.raises(DataError, match=said):
+        with pytest.raises(DataError, match=message):
             summula.scan(path)
 
 
@@ -287,7 +287,7 @@ def test_spreadsheets(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------------ databases
 
 
-def test_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_duckdb(tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
     path = tmp_path / "shop.duckdb"
     with duckdb.connect(str(path)) as connection:
@@ -366,7 +366,7 @@ def test_passwords_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "address", "said"),
+    ("module", "address", "message"),
     [
         ("duckdb", "duckdb:t.duckdb", "Reading DuckDB needs the package duckdb: pip install"),
         ("adbc_driver_postgresql", "postgresql://host/db", "needs adbc-driver-postgresql: pip install"),
@@ -374,19 +374,19 @@ def test_passwords_are_not_shown() -> None:
     ],
 )
 def test_packages_that_are_missing_are_named(
-    module: str, address: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    module: str, address: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.xlsx").write_bytes(b"")
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         summula.scan(address)
 
 
 # ------------------------------------------------------------------------------------------------ frames, standard input
 
 
-def test_lazy_frames(tmp_path: Path) -> None:
+def test_lazy_frames() -> None:
     polars = pytest.importorskip("polars")
     frame = polars.from_arrow(ROWS).lazy()
     scan = summula.scan(frame)
@@ -459,7 +459,7 @@ def test_several_files_of_several_formats(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("t.csv", b"", "is empty; a CSV file begins with a line of column names"),
         ("t.csv", bytes(np.random.default_rng(0).integers(0, 256, 5_000, np.uint8)), "is not a text file"),
@@ -470,9 +470,9 @@ def test_several_files_of_several_formats(tmp_path: Path) -> None:
         ("t.parquet.gz", b"", "unpack it first"),
     ],
 )
-def test_files_that_are_refused_name_the_cure(name: str, content: bytes, said: str, tmp_path: Path) -> None:
+def test_errors_of_invalid_files_give_advice(name: str, content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         summula.scan(tmp_path / name)
 
 
@@ -536,7 +536,7 @@ def test_types_of_wide_tables_are_those_of_narrow_ones(
 @pytest.mark.parametrize(
     ("name", "cure"), [("shop.duckdb", "a DuckDB file is given as duckdb:.*shop.duckdb"), ("rows", "rename it to .csv")]
 )
-def test_endings_that_are_not_read_name_the_cure(name: str, cure: str, tmp_path: Path) -> None:
+def test_unsupported_file_types_raise_with_advice(name: str, cure: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match=cure):
         summula.scan(tmp_path / name)

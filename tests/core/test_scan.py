@@ -107,7 +107,7 @@ def test_home_is_expanded(days: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(summula.scan("~/day1.parquet")) == 1
 
 
-def test_what_a_scan_says_of_itself(days: Path) -> None:
+def test_the_repr_of_a_scan(days: Path) -> None:
     scan = summula.scan(f"{days}/day*.parquet")
     assert (len(scan), scan.n_rows, scan.shape, scan.columns) == (2, 2, (2, 2), ["x", "y"])
     assert repr(scan) == "Scan(2 files: 2 rows, 2 columns)"
@@ -304,7 +304,7 @@ def test_fits_have_the_bits_of_the_array_on_every_grid(
 
 
 @pytest.mark.parametrize("processors", [1, 2, 4])
-def test_threads_do_not_show(processors: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_do_not_change_the_result(processors: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Enough rows for the normal equations and for several parts."""
     X, y, weight = data(100_000, 12)
     scan = written(table(X, y, weight), tmp_path, 2_000, [10_001])
@@ -390,7 +390,7 @@ def test_predictions_are_those_of_arrays_and_frames(tmp_path: Path) -> None:
     assert_close(expected, model.predict(rows))
 
 
-def test_rows_are_read_when_a_batch_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_read_when_a_batch_is_requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, _ = data(1_000)
     scan = written(table(X, y), tmp_path, 50)
     model = LinearRegression().fit(scan, "y")

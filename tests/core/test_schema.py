@@ -105,11 +105,11 @@ def test_values_as_declared_pass(field: schema.Field, value: Any) -> None:
     field.check(value, "x", {"d": 3})
 
 
-@pytest.mark.parametrize(("field", "value", "says"), BREAKS)
-def test_other_values_are_named(field: schema.Field, value: Any, says: str) -> None:
+@pytest.mark.parametrize(("field", "value", "message"), BREAKS)
+def test_other_values_are_named(field: schema.Field, value: Any, message: str) -> None:
     with pytest.raises(schema.Fault) as caught:
         field.check(value, "x", {"d": 3})
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_damaged_sparse_matrices_are_refused() -> None:
@@ -180,7 +180,7 @@ def test_models_as_declared_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "says"),
+    ("model", "message"),
     [
         (of(k_=3), "line_ has 2 slopes, not 3"),
         (of(line_=Line(1, np.zeros(2))), "line_.name is 1, not text"),
@@ -196,10 +196,10 @@ def test_models_as_declared_pass() -> None:
         (of(_sklearn_output_config={"transform": "x"}), "_sklearn_output_config['transform'] is 'x', not one of"),
     ],
 )
-def test_models_that_differ_are_refused(model: Any, says: str) -> None:
+def test_models_that_differ_are_refused(model: Any, message: str) -> None:
     with pytest.raises(schema.Fault) as caught:
         schema.check_state(model)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_model_is_whole_or_not_fitted() -> None:
@@ -253,8 +253,8 @@ def test_save_refuses_what_load_would_refuse(tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(20, 3))
     model = LinearRegression().fit(X, X @ [1.0, 2.0, 3.0])
     model.coef_ = model.coef_[:2]
-    says = r"LinearRegression cannot be saved because it could not be loaded again: certificate_\.coef is an array .*; undo"
-    with pytest.raises(ModelFileError, match=says):
+    message = r"LinearRegression cannot be saved because it could not be loaded again: certificate_\.coef is an array .*; undo"
+    with pytest.raises(ModelFileError, match=message):
         summula.save(model, tmp_path / "m")
     assert not (tmp_path / "m").exists()
 

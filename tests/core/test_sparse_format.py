@@ -60,9 +60,9 @@ COMPRESSED: dict[str, tuple[Callable[[Any], None], str]] = {
 def test_damaged_compressed_matrices(fault: str, kind: str, index: type) -> None:
     X = matrix(kind)
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
-    change, says = COMPRESSED[fault]
+    change, message = COMPRESSED[fault]
     change(X)
-    with pytest.raises(DataError, match=f"The sparse matrix X is damaged: .*{says}.*; build it again") as caught:
+    with pytest.raises(DataError, match=f"The sparse matrix X is damaged: .*{message}.*; build it again") as caught:
         check_sparse(X)
     assert "\n" not in str(caught.value)
 

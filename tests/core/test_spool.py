@@ -70,7 +70,7 @@ def test_streams_give_the_bits_of_the_frame(stream: Any, temporary: Path) -> Non
     table = pa.table(columns())
     scan = summula.scan(stream(table))
     assert scan.columns == ["a", "b", "y"]
-    for _ in range(2):  # a stream can be read once, the scan as often as one likes
+    for _ in range(2):  # a stream can be read once, the scan any number of times
         expected, model = LinearRegression().fit(table, "y"), LinearRegression().fit(scan, "y")
         assert_same_bits(without_names(fitted_attributes(expected)), without_names(fitted_attributes(model)))
 
@@ -92,7 +92,7 @@ def test_the_file_is_removed_with_the_scan(temporary: Path) -> None:
 
 
 def test_the_file_is_removed_at_the_end_of_the_process(tmp_path: Path) -> None:
-    said = run(
+    output = run(
         """
         import json, os, pyarrow as pa, summula, tempfile
         scan = summula.scan(pa.table({"x": [1.0, 2.0]}))
@@ -100,7 +100,7 @@ def test_the_file_is_removed_at_the_end_of_the_process(tmp_path: Path) -> None:
         """,
         TMPDIR=str(tmp_path),
     )
-    assert said == [1, 2]
+    assert output == [1, 2]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -137,7 +137,7 @@ def test_a_stream_without_rows_is_refused_by_a_fit(temporary: Path) -> None:
 
 
 @pytest.mark.parametrize("wrap", [lambda reader: reader, Stream], ids=["reader", "anything"])
-def test_a_stream_that_breaks_off_says_where_and_leaves_nothing(wrap: Any, temporary: Path) -> None:
+def test_a_truncated_stream_raises_with_its_row_and_leaves_nothing(wrap: Any, temporary: Path) -> None:
     table = pa.table(columns())
 
     def broken() -> Iterator[Any]:
@@ -176,7 +176,7 @@ def test_an_interruption_inside_the_stream_leaves_nothing(wrap: Any, temporary: 
 
 def test_a_disk_that_would_be_full_is_named_before_it_is(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(temporary)
-    left = iter([1 << 40, 1 << 40, 65 << 20, 63 << 20, 63 << 20])  # there is room for two batches, and a third
+    left = iter([1 << 40, 1 << 40, 65 << 20, 63 << 20, 63 << 20])  # there is space for two batches, and a third
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=next(left)))
     with pytest.raises(summula.DataError) as caught:
         summula.scan(batches_of(10))
@@ -186,7 +186,7 @@ def test_a_disk_that_would_be_full_is_named_before_it_is(temporary: Path, monkey
 
 def test_a_disk_that_is_full_is_named(tmp_path: Path) -> None:
     """The system fails to write (here because files may not grow beyond 1 MB)."""
-    said = run(
+    output = run(
         """
         import json, os, resource, tempfile
         import numpy as np, pyarrow as pa
@@ -201,5 +201,5 @@ def test_a_disk_that_is_full_is_named(tmp_path: Path) -> None:
         """,
         TMPDIR=str(tmp_path),
     )
-    one_sentence(said[0], "does not fit on disk", str(tmp_path))
-    assert said[1] == []
+    one_sentence(output[0], "does not fit on disk", str(tmp_path))
+    assert output[1] == []

@@ -227,7 +227,7 @@ def test_factors_about_different_origins_do_not_merge():
         a.merge(b)
 
 
-def test_a_missing_value_shows_in_every_sum():
+def test_a_missing_value_propagates_to_every_sum():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 2)), rng.normal(size=(20, 1))
     X[13, 1] = np.nan

@@ -95,7 +95,7 @@ def test_origins_are_aligned_before_adding_and_subtracting():
     assert a.merge(b).unmerge(b) == a
 
 
-def test_a_sum_with_an_origin_has_to_say_how_it_moves():
+def test_a_sum_with_an_origin_must_define_how_to_move_it():
     @dataclass(frozen=True)
     class Stuck(Sum):
         origin: float
@@ -208,11 +208,11 @@ def test_sums_by_code_are_those_of_the_rows_of_each_code():
         (Groups((None, Totals(1, np.array([1.0])))), True),
     ],
 )
-def test_what_is_not_finite_is_seen_wherever_it_is(total, finite):
+def test_values_that_are_not_finite_are_found_everywhere(total, finite):
     assert total.is_finite() is finite
 
 
-def test_a_run_locates_what_its_sums_show_once(monkeypatch):
+def test_a_run_locates_the_first_value_that_is_not_finite_once(monkeypatch):
     X = np.zeros((300, 2))
     X[217, 1] = np.nan
     source = MemorySource(X, None, None, X.dtype)

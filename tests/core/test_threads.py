@@ -43,7 +43,7 @@ def blas_threads():
 # ------------------------------------------------------------------------------------------------------------ how many
 
 
-def test_all_processors_unless_told_otherwise(machine):
+def test_all_processors_by_default(machine):
     assert thread_count() == 8
 
 
@@ -75,7 +75,7 @@ def test_the_smallest_cap_holds(machine):
     assert thread_count(6) == 3
 
 
-def test_the_cgroup_is_asked():
+def test_the_cgroup_limits_the_processors():
     import joblib
 
     assert threads._cpu_count() == joblib.cpu_count()
@@ -96,7 +96,7 @@ def test_the_pool_grows_with_the_cap_and_does_not_shrink(machine):
     large = pool()
     assert large is not small
     assert large._max_workers == 4
-    assert small.submit(int, "7").result() == 7, "whoever still holds the old pool may use it"
+    assert small.submit(int, "7").result() == 7, "references to the old pool may still use it"
     machine.setenv("SUMMULA_NUM_THREADS", "1")
     assert pool() is large
 
@@ -151,7 +151,7 @@ class TestOneBlasThread:
         other.join()
         assert set(blas_threads()) == {2}
 
-    def test_whoever_leaves_last_puts_it_back(self):
+    def test_the_last_to_leave_restores_the_limit(self):
         entered, leave, left, end = (threading.Event() for _ in range(4))
 
         def first():
@@ -240,7 +240,7 @@ class TestOneBlasThread:
         assert set(blas_threads()) == {2}
 
     def test_blas_has_one_thread_throughout_a_fit(self, monkeypatch):
-        """Its threads keep spinning after a call, beside those of the pool."""
+        """Its threads keep spinning after a call, and compete with those of the pool."""
         from summula.decomposition import FactorAnalysis
         from summula.decomposition.factors import likelihood
 

@@ -192,7 +192,7 @@ class TestRounds:
         group = WorkerGroup(self.rounds(counts), 2, persistent=True)
         group.run()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+            warnings.simplefilter("ignore", DeprecationWarning)  # of forks while threads exist
             child = os.fork()
         if child == 0:
             group.run()

@@ -38,7 +38,7 @@ def path(table: str) -> Path | None:
 
 
 def fingerprint(table: str) -> str:
-    """Of the cells as text, whatever separates them."""
+    """Of the cells as text, with any separator."""
     cells = "\n".join(",".join(row) for row in _rows(table))
     return hashlib.sha256(cells.encode()).hexdigest()
 

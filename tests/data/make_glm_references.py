@@ -41,7 +41,7 @@ FAMILIES = {"gamma": sm.families.Gamma, "bernoulli": sm.families.Binomial, "pois
 
 
 def repeated(model: Model) -> Model:
-    """Every row as often as its weight says."""
+    """Repeat every row by its weight."""
     if model.weight is None:
         return model
     rows = np.repeat(np.arange(len(model.y)), model.weight.astype(int))

@@ -305,7 +305,7 @@ def test_the_start_can_be_given_and_steps_limited():
             FactorAnalysis(n_components=2, method=method, max_iter=1).fit(X)
 
 
-def test_bad_input_is_refused_in_words():
+def test_bad_input_raises_a_clear_error():
     X = table()
     with pytest.raises(summula.ParameterError, match="n_components=9 must be at most the number of columns, 8"):
         FactorAnalysis(n_components=9).fit(X)

@@ -119,7 +119,7 @@ def test_the_spectrum_chooses_the_number_with_holes_too():
     assert every.noise_variance_ == 0
 
 
-def test_bad_holes_are_refused_in_words():
+def test_invalid_holes_raise_a_clear_error():
     X = table(30, 3)
     empty = X.copy()
     empty[:, 1] = np.nan
@@ -139,11 +139,11 @@ def test_bad_holes_are_refused_in_words():
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "message"),
     [(None, "Column 1 has only missing values"), (["a", "b", "c"], "Column 'b' has only missing values")],
 )
-def test_a_column_without_values_is_named_once(names, said):
+def test_a_column_without_values_is_named_once(names, message):
     X = np.random.default_rng(0).standard_normal((20, 3))
     X[:, 1] = np.nan
-    with pytest.raises(ValueError, match=f"^{said}"):
+    with pytest.raises(ValueError, match=f"^{message}"):
         PCA(1).fit(X if names is None else pd.DataFrame(X, columns=names))

@@ -124,7 +124,7 @@ class TestMoreColumnsThanRows:
         for model in (LinearDiscriminantAnalysis(shrinkage="auto"), QuadraticDiscriminantAnalysis(shrinkage="auto")):
             assert model.fit(Z[:40], y[:40]).score(Z[40:], y[40:]) > 0.8
 
-    def test_quadratic_says_what_to_do(self) -> None:
+    def test_quadratic_gives_advice(self) -> None:
         with pytest.raises(
             np.linalg.LinAlgError, match="class 0 is not full rank.*shrinkage='auto' or covariance='diag'"
         ):
@@ -155,7 +155,7 @@ def test_units_of_columns_make_no_difference() -> None:
 
 
 @pytest.mark.parametrize("make", [LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis])
-def test_parts_merging_and_forgetting(make: Any, tmp_path: Any) -> None:
+def test_parts_merging_and_forgetting(make: Any) -> None:
     whole = make().fit(X, Y)
     parts = make().partial_fit(X[:100], Y[:100], classes=[0, 1, 2]).partial_fit(X[100:], Y[100:])
     np.testing.assert_allclose(parts.predict_joint_log_proba(X), whole.predict_joint_log_proba(X), rtol=1e-9)
@@ -218,7 +218,7 @@ def test_priors_that_do_not_sum_to_one_are_scaled_with_a_warning() -> None:
     ],
     ids=repr,
 )
-def test_covariances_that_are_asked_for_are_certified(model: Any) -> None:
+def test_requested_covariances_are_certified(model: Any) -> None:
     """Of shrunk ones, the objective is least where the model's covariance is the shrunk one of the data."""
     model = model.fit(X, Y)
     checked = model.certificate_.verify(X, Y)

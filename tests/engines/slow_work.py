@@ -63,7 +63,7 @@ def square(k: int) -> int:
 
 
 def environment_of_a_fit(rows: int) -> tuple[int, str, int]:
-    """Threads a fit in a worker may use, what the worker was told, and the threads that were there after it."""
+    """Number of threads that a fit in a worker may use, its environment, and the threads that exist after it."""
     import numpy as np
 
     from summula.core.engine import threads

@@ -428,12 +428,12 @@ def test_a_part_carries_its_own_rows_without_a_warning(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [({"chunk_rows": 0}, "chunk_rows"), ({"retries": -1}, "retries"), ({"retries": 1.5}, "retries"),
      ({"worker_timeout": 0}, "worker_timeout"), ({"rows": 3}, "no option 'rows'")],
 )  # fmt: skip
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any], said: str, client: Client) -> None:
-    with pytest.raises(ParameterError, match=said), summula.engine(client, **options):
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message: str, client: Client) -> None:
+    with pytest.raises(ParameterError, match=message), summula.engine(client, **options):
         pass
 
 
@@ -510,7 +510,7 @@ def test_frames_are_predicted_by_the_names_of_their_columns(data: Any) -> None:
         LinearRegression().predict(da.ones((10, D)))
 
 
-def test_a_missing_value_shows_when_a_prediction_is_computed(data: Any) -> None:
+def test_a_missing_value_raises_when_a_prediction_is_computed(data: Any) -> None:
     X = data[0].copy()
     model = LinearRegression().fit(X, data[1])
     X[1_500, 1] = np.nan
@@ -530,7 +530,7 @@ def test_predictions_are_written_block_by_block(place: str, data: Any, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda X, y: (da.from_array(X[:, 0], chunks=700), y), "X is a Dask Array; .* two-dimensional"),
         (lambda X, y: (da.from_array(X, chunks=(700, D)), y[:-1]), f"X has {N} rows and y has {N - 1}"),
@@ -549,9 +549,9 @@ def test_predictions_are_written_block_by_block(place: str, data: Any, tmp_path:
         (lambda X, y: (dask.delayed(X), y), "X is a Dask DelayedLeaf; .* two-dimensional"),
     ],
 )  # fmt: skip
-def test_bad_collections_get_one_clear_sentence(make: Any, said: str, data: Any) -> None:
+def test_bad_collections_get_one_clear_sentence(make: Any, message: str, data: Any) -> None:
     model = LinearRegression()
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         model.fit(*make(*data[:2]))
     assert not fitted_attributes(model)
 
@@ -584,13 +584,13 @@ def test_text_in_a_block_is_named_with_its_row(client: Client, data: Any) -> Non
      MemoryError("it is odd"), LookupError("it is odd")],
     ids=lambda error: type(error).__name__,
 )  # fmt: skip
-def test_an_error_keeps_its_kind_and_says_its_rows(error: BaseException, client: Client, data: Any) -> None:
+def test_an_error_keeps_its_type_and_names_its_rows(error: BaseException, client: Client, data: Any) -> None:
     engine = DaskEngine(client)
     with pytest.raises(type(error), match=r"^rows 600 to 900: it is odd$"):
         list(engine.map_ordered(slow_work.Fragile(error, 600), parts_of(data[0])))
 
 
-def test_an_error_of_an_odd_kind_is_told_in_words(client: Client, data: Any) -> None:
+def test_an_error_of_an_unusual_type_has_a_clear_message(client: Client, data: Any) -> None:
     broken = slow_work.Fragile(slow_work.Peculiar(7, "here"), 600)
     with pytest.raises(RuntimeError, match=r"^rows 600 to 900: Peculiar: \(7, 'here'\)$"):
         list(DaskEngine(client).map_ordered(broken, parts_of(data[0])))
@@ -604,13 +604,13 @@ def test_what_may_pass_is_tried_again(error: Exception, tries: int, client: Clie
     assert len(os.listdir(tmp_path)) == tries
 
 
-def test_what_passes_does_not_show(client: Client, data: Any, tmp_path: Any) -> None:
+def test_valid_input_prints_nothing(client: Client, data: Any, tmp_path: Any) -> None:
     broken = slow_work.Fragile(OSError("a moment"), 600, str(tmp_path), times=2)
     values = list(DaskEngine(client).map_ordered(broken, parts_of(data[0])))
     assert values == [slow_work.part_range(part) for part in parts_of(data[0])]
 
 
-def test_an_error_while_loading_a_block_says_the_rows(client: Client, data: Any) -> None:
+def test_an_error_while_loading_a_block_names_the_rows(client: Client, data: Any) -> None:
     def load(block: Any, block_id: Any = None) -> Any:
         if block_id == (3, 0):
             raise FileNotFoundError("no such file: b3")
@@ -660,7 +660,7 @@ def gate(tmp_path: Any) -> Gate:
 
 
 @pytest.mark.slow
-def test_a_worker_killed_in_mid_fit_does_not_show(client: Client, data: Any, gate: Gate) -> None:
+def test_a_worker_killed_during_a_fit_does_not_change_the_result(client: Client, data: Any, gate: Gate) -> None:
     X, y, _ = data
     pids = set(client.run(os.getpid).values())
     with summula.engine(client, chunk_rows=300):
@@ -673,7 +673,7 @@ def test_a_worker_killed_in_mid_fit_does_not_show(client: Client, data: Any, gat
 
 
 @pytest.mark.slow
-def test_a_worker_killed_while_it_computes_parts_of_an_array_does_not_show(
+def test_a_worker_killed_while_it_computes_parts_of_an_array_does_not_change_the_result(
     client: Client, data: Any, gate: Gate
 ) -> None:
     pids, parts = set(client.run(os.getpid).values()), parts_of(data[0], 500)

@@ -66,7 +66,7 @@ def test_the_bound_is_the_product_of_the_normalisers():
 
 
 @classes
-def test_margins_say_how_sure_the_vote_is(k):
+def test_margins_measure_confidence_of_the_vote(k):
     X, y = rows(k=k)
     model = AdaBoostClassifier(n_estimators=10).fit(X, y)
     margins = model.certificate_.margins

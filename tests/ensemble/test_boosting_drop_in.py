@@ -216,7 +216,7 @@ def test_monotone_columns_in_any_form_are_the_same(given):
     ],
     ids=lambda given: str(given) if isinstance(given, dict) else "",
 )
-def test_what_a_parameter_cannot_be_is_said(options, words):
+def test_impossible_parameters_raise(options, words):
     X, y = rows()
     with pytest.raises(ValueError, match=re.escape(words)) as caught:
         HistGradientBoostingRegressor(max_iter=2, **options).fit(np.round(X), y)
@@ -224,7 +224,7 @@ def test_what_a_parameter_cannot_be_is_said(options, words):
         one_sentence(caught.value)
 
 
-def test_targets_that_cannot_be_are_said():
+def test_impossible_targets_raise():
     X, y = rows()
     for loss, target, words in (
         ("squared_error", 1e200 * y, "rescale it"),
@@ -244,7 +244,7 @@ def test_targets_that_cannot_be_are_said():
         HistGradientBoostingClassifier().fit(X, y)
 
 
-def test_rows_to_stop_by_that_do_not_fit_are_said():
+def test_invalid_validation_rows_raise():
     X, y = rows()
     with pytest.raises(ValueError, match="X has 3 features, but HistGradientBoostingRegressor is expecting 4"):
         HistGradientBoostingRegressor().fit(X, y, X_val=X[:, :3], y_val=y)

@@ -85,7 +85,7 @@ def test_an_arrow_file_calls_numbers_categories_by_their_type(tmp_path):
     assert expected.is_categorical_.tolist() == [False, True]
 
 
-def test_an_array_of_objects_may_hold_text_where_it_is_said_to():
+def test_an_array_of_objects_may_contain_text_in_declared_columns():
     frame = table()
     columns = ["x", "word", "code"]
     cells = frame[columns].astype(object).to_numpy()

@@ -21,7 +21,7 @@ from tests.data.rival_cases import answer, classes, smooth
 # ------------------------------------------------------------------------------------------------------- by hand
 
 
-def test_a_stump_is_what_the_equations_say():
+def test_a_stump_follows_the_equations():
     X = np.array([[1.0], [2.0], [3.0], [4.0]])
     y = np.array([0.0, 0.0, 6.0, 10.0])
     model = HistGradientBoostingRegressor(
@@ -71,7 +71,7 @@ def test_other_losses_end_as_low_as_scikit_learns(loss, weighted):
 
 
 @pytest.mark.parametrize("k", [2, 4])
-def test_classes_are_told_as_well_as_by_scikit_learn(k):
+def test_accuracy_is_that_of_scikit_learn(k):
     X, y = classes(k=k)
     fresh, labels = classes(k=k, seed=9)
     options = {"max_iter": 40, "class_weight": "balanced"}
@@ -184,7 +184,7 @@ def test_one_outlier_does_not_ruin_the_rest(weighted):
     models = [HistGradientBoostingRegressor(max_iter=50, random_state=k).fit(X, bent, weight) for k in range(6)]
     theirs = rival.HistGradientBoostingRegressor(max_iter=50).fit(X, bent, weight)
     # Leaves with the outlier are lost, and its share of the mean fades tree by tree; the rest is learnt. With weights
-    # the error depends on how gradients are rounded, by some 20 % from seed to seed: hence the mean of several.
+    # the error depends on how gradients are rounded, by about 20 % from seed to seed, so the mean of several is compared.
     *mine, other = (np.median(np.abs(m.predict(X) - f)) for m in (*models, theirs))
     assert np.mean(mine) < 1.05 * other
 
@@ -222,7 +222,7 @@ def test_columns_of_a_frame_are_categories(constructor):
     assert np.isfinite(model.predict(unseen)).all()
 
 
-def test_categories_of_numbers_are_told_apart_as_no_threshold_could():
+def test_numeric_categories_are_separated_as_no_threshold_could():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 40, (2_000, 1)).astype(float)
     y = (X[:, 0] % 2) * 1.0

@@ -45,9 +45,9 @@ def with_value(X: Any, value: Any, row: int = 17, column: int = 1) -> Any:
 def test_an_infinity_is_named(case: Case, value: float) -> None:
     X, y, _ = case.data()
     for bad in (with_value(X, value), np.asfortranarray(with_value(X, value)), with_value(X, value).tolist()):
-        said = refused("Column 1 has 1 infinite value", "inf", "row 17", type(case.estimator).__name__,
+        message = refused("Column 1 has 1 infinite value", "inf", "row 17", type(case.estimator).__name__,
                        by=clone(case.estimator), X=bad, y=y)  # fmt: skip
-        assert "impute or drop" in said
+        assert "impute or drop" in message
 
 
 @over_frames("finite")

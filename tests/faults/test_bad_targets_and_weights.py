@@ -140,13 +140,13 @@ BAD_WEIGHTS: list[tuple[Any, list[str]]] = [
 
 
 @over("weighted", "one_target")
-def test_a_weight_that_is_none(case: Case) -> None:
+def test_an_invalid_weight(case: Case) -> None:
     target = None if not case.supervised else y if case.target == "numbers" else case.data().y[:20]
     for weight, words in BAD_WEIGHTS:
         refused(*words, by=clone(case.estimator), X=X, y=target, sample_weight=weight)
 
 
-def test_a_named_weight_that_is_none(constructor: Constructor) -> None:
+def test_an_invalid_named_weight(constructor: Constructor) -> None:
     for column, words in (
         (with_value(np.ones(20), -2.0), "-2 at row 4"),
         (with_value(np.ones(20), np.nan), "nan at row 4"),
@@ -173,7 +173,7 @@ def test_another_number_of_columns(case: Case) -> None:
 
 
 @over()
-def test_an_unfitted_estimator_says_so(case: Case) -> None:
+def test_an_unfitted_estimator_raises_not_fitted_error(case: Case) -> None:
     from sklearn.exceptions import NotFittedError
 
     with pytest.raises(NotFittedError, match=f"{type(case.estimator).__name__} instance is not fitted yet"):
@@ -206,7 +206,7 @@ def test_sparse_data_where_they_are_not_taken() -> None:
     ("threads", {"chunk_rows": 0}, ["chunk_rows", "an int >= 1"]),
     (3, {}, ["engine() takes", "int"]),
 ])  # fmt: skip
-def test_an_engine_that_is_none(kind: Any, options: dict[str, Any], words: list[str]) -> None:
+def test_an_invalid_engine(kind: Any, options: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(summula.ParameterError) as caught, summula.engine(kind, **options):
         pass
     one_sentence(caught.value, *words)

@@ -87,7 +87,7 @@ def test_heavy_rows_of_support_vector_machines_are_judged_up_to_the_rounding_of_
     loss = np.maximum(1 - np.where(y == 1, 1, -1) * (K @ beta + machine.intercept), 0)
     exact = beta @ K @ beta / 2 + weight * loss.sum()
     assert abs(found.primal - exact) <= found.rounding
-    assert found.rounding <= 1e-3 * weight  # C is 1: nothing beside the cost of one row that is misclassified
+    assert found.rounding <= 1e-3 * weight  # C is 1: negligible relative to the cost of one row that is misclassified
     wrong = replace(certificate, primal=certificate.primal - 2 * found.rounding - 1e-6 * certificate.primal)
     assert not wrong.verify(rows, y, sample_weight=weights)
 

@@ -24,7 +24,7 @@ def test_the_package_imports_only_the_standard_library() -> None:
 
 def test_estimators_load_nothing_heavy_by_our_doing() -> None:
     """Modules imported by scikit-learn itself are ignored; no others may be added."""
-    said = run(f"""
+    output = run(f"""
     import json, sys
     heavy = set("{HEAVY}".split())
     loaded = lambda: sorted(heavy & {{name.partition(".")[0] for name in sys.modules}})
@@ -38,7 +38,7 @@ def test_estimators_load_nothing_heavy_by_our_doing() -> None:
     summula.features.PolynomialLift, summula.preprocessing.StandardScaler, summula.engine("threads")
     print(json.dumps([theirs, imported, fitted, loaded()]))
     """)
-    theirs, *ours = said
+    theirs, *ours = output
     assert ours == [theirs] * 3
 
 
@@ -49,7 +49,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         summula.ridge  # noqa: B018
 
 
-def test_normal_use_says_nothing() -> None:
+def test_normal_use_prints_nothing() -> None:
     """No warning (they are errors here) and no output, from arrays, frames and sparse data."""
     assert run("""
     import json

@@ -56,22 +56,22 @@ def interrupt(data: str, model: str, at: int, engine: str = "threads") -> Any:
 
 @pytest.mark.parametrize("engine", ["threads", "serial"])
 def test_a_long_pass_ends_at_once_and_leaves_nothing(engine: str) -> None:
-    said = interrupt(DENSE, "Ridge()", at=10, engine=engine)
-    assert said["ended"] == "interrupted"
-    assert said["after"] <= said["queue"], "parts that were begun already, of 100"
-    assert said["fitted"] == []
-    assert said["works"]
-    assert said["threads"] == ["MainThread"]
+    output = interrupt(DENSE, "Ridge()", at=10, engine=engine)
+    assert output["ended"] == "interrupted"
+    assert output["after"] <= output["queue"], "parts that were begun already, of 100"
+    assert output["fitted"] == []
+    assert output["works"]
+    assert output["threads"] == ["MainThread"]
 
 
 @pytest.mark.parametrize("engine", ["threads", "serial"])
 def test_a_long_iteration_ends_at_once_and_keeps_the_best_model(engine: str) -> None:
-    said = interrupt(SPARSE, "LinearRegression(tol=1e-12)", at=50, engine=engine)
-    assert said["ended"] == "interrupted"
-    assert said["after"] <= said["queue"]
-    assert "coef_" in said["fitted"]
-    assert "certificate_" in said["fitted"]
-    assert said["works"]
+    output = interrupt(SPARSE, "LinearRegression(tol=1e-12)", at=50, engine=engine)
+    assert output["ended"] == "interrupted"
+    assert output["after"] <= output["queue"]
+    assert "coef_" in output["fitted"]
+    assert "certificate_" in output["fitted"]
+    assert output["works"]
 
 
 def test_scripts_accept_ctrl_c_where_the_shell_ignores_it() -> None:

@@ -66,9 +66,9 @@ def test_targets_whose_squares_are_lost_are_refused(model: Any, size: float) -> 
         clone(model).fit(X, Y * size)
 
 
-@pytest.mark.parametrize(("size", "says"), [(1e150, "as large as"), (1e-150, "no value above")])
-def test_targets_whose_gradients_are_lost_are_refused(size: float, says: str) -> None:
-    with pytest.raises(DataError, match=rf"The target y has .*{says}.* rescale it first\."):
+@pytest.mark.parametrize(("size", "message"), [(1e150, "as large as"), (1e-150, "no value above")])
+def test_targets_whose_gradients_are_lost_are_refused(size: float, message: str) -> None:
+    with pytest.raises(DataError, match=rf"The target y has .*{message}.* rescale it first\."):
         HistGradientBoostingRegressor(max_iter=2).fit(X, Y * size)
     # Its gradients are signs, in any unit.
     assert HistGradientBoostingRegressor(loss="absolute_error", max_iter=2).fit(X, Y * 1e-150).score(X, Y * 1e-150) > 0

@@ -36,7 +36,7 @@ DATA = """
 
 @needs_fork
 def test_a_forked_child_fits_again_with_the_same_bits() -> None:
-    said = run(
+    output = run(
         DATA
         + """
     expected = coefficients()
@@ -46,27 +46,27 @@ def test_a_forked_child_fits_again_with_the_same_bits() -> None:
     if child == 0:
         try:
             before = pool_threads()
-            said = [coefficients() == expected, before, pool_threads()]
-            os.write(writing, json.dumps(said).encode())
+            result = [coefficients() == expected, before, pool_threads()]
+            os.write(writing, json.dumps(result).encode())
         finally:
             os._exit(0)
     _, status = os.waitpid(child, 0)
-    said = json.loads(os.read(reading, 1000))
-    print(json.dumps(dict(status=status, child=said, used=used, parent=coefficients() == expected)))
+    result = json.loads(os.read(reading, 1000))
+    print(json.dumps(dict(status=status, child=result, used=used, parent=coefficients() == expected)))
     """
     )
-    same, before, after = said["child"]
-    assert said["status"] == 0
+    same, before, after = output["child"]
+    assert output["status"] == 0
     assert same
-    assert said["parent"]
+    assert output["parent"]
     assert before == 0, "threads do not survive a fork"
-    assert after == said["used"]
+    assert after == output["used"]
 
 
 @needs_fork
 def test_a_fork_in_the_middle_of_a_fit_gives_a_child_that_works() -> None:
     """Another thread forks while the pool works and BLAS is limited to one thread: the child starts with fresh state."""
-    said = run(
+    output = run(
         DATA
         + """
     from threadpoolctl import threadpool_info
@@ -94,12 +94,12 @@ def test_a_fork_in_the_middle_of_a_fit_gives_a_child_that_works() -> None:
     print(json.dumps(dict(failures=failures, restored=blas_threads() == before)))
     """
     )
-    assert said == {"failures": 0, "restored": True}
+    assert output == {"failures": 0, "restored": True}
 
 
 @needs_fork
 def test_a_multiprocessing_pool_of_forks_fits() -> None:
-    said = run(
+    output = run(
         DATA
         + """
     import multiprocessing
@@ -112,7 +112,7 @@ def test_a_multiprocessing_pool_of_forks_fits() -> None:
         print(json.dumps(pool.map(work, range(4))))
     """
     )
-    assert said == [True] * 4
+    assert output == [True] * 4
 
 
 # -------------------------------------------------------------------------------------------------------------- joblib
@@ -182,7 +182,7 @@ def test_a_fit_inside_the_pool_runs_inline_and_does_not_wait_for_itself() -> Non
 
 
 def test_only_the_pool_starts_threads_and_no_more_than_processors() -> None:
-    said = run(
+    output = run(
         DATA
         + """
     import scipy.linalg                         # BLAS has started its own by now
@@ -196,13 +196,13 @@ def test_only_the_pool_starts_threads_and_no_more_than_processors() -> None:
     print(json.dumps(dict(names=names, more=system_threads() - before, count=thread_count())))
     """
     )
-    assert all(name.startswith("summula") for name in said["names"])
-    assert len(said["names"]) <= said["count"]
-    assert said["more"] <= said["count"]
+    assert all(name.startswith("summula") for name in output["names"])
+    assert len(output["names"]) <= output["count"]
+    assert output["more"] <= output["count"]
 
 
 def test_blas_has_its_threads_back_after_a_fit() -> None:
-    said = run(
+    output = run(
         DATA
         + """
     import scipy.linalg
@@ -219,4 +219,4 @@ def test_blas_has_its_threads_back_after_a_fit() -> None:
     print(json.dumps(before == after == limits()))
     """
     )
-    assert said
+    assert output

@@ -112,8 +112,8 @@ def test_a_damaged_page_is_named_with_the_file_and_leaves_no_model(
     content[start + 40 : start + 400] = bytes(360)
     path.write_bytes(content)
     model = LinearRegression()
-    said = refused("rows.parquet", "cannot be read near row", by=model, X=summula.scan(path), y="y")
-    assert 400 <= int(said.partition("near row ")[2].partition(":")[0]) <= 500
+    message = refused("rows.parquet", "cannot be read near row", by=model, X=summula.scan(path), y="y")
+    assert 400 <= int(message.partition("near row ")[2].partition(":")[0]) <= 500
     assert not fitted_attributes(model)
 
 
@@ -223,7 +223,7 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytes
 @posix
 def test_rights_are_those_of_the_system() -> None:
     """In a process of a user other than root."""
-    said = run("""
+    output = run("""
     import json, os, tempfile
     import numpy as np, pyarrow.csv, pyarrow.feather, pyarrow.parquet
     import summula, summula.core.data.scan
@@ -256,8 +256,8 @@ def test_rights_are_those_of_the_system() -> None:
         for name in names:
             os.chmod(name, 0o700)
     """)
-    assert len(said) == 5
-    for sentence in said:
+    assert len(output) == 5
+    for sentence in output:
         one_sentence(sentence, "is not readable by this user")
 
 
@@ -373,12 +373,12 @@ def test_ctrl_c_ends_reading_at_once_and_leaves_nothing(act: str, tmp_path: Path
     (tmp_path / "here").mkdir()
     (tmp_path / "temporary").mkdir()
     script = PRESS_CTRL_C + SCRIPT.format(act=act)
-    said = run(script, str(tmp_path / "here"), TMPDIR=str(tmp_path / "temporary"))
-    assert said["ended"] == "interrupted"
-    assert said["after"] <= said["queue"], "parts that were begun already, of sixty"
-    assert said["fitted"] == []
-    assert said["works"]
-    assert said["here"] == ["old.csv", "rows.parquet"]
-    assert said["old"] == "old"
-    assert said["temporary"] == []
+    output = run(script, str(tmp_path / "here"), TMPDIR=str(tmp_path / "temporary"))
+    assert output["ended"] == "interrupted"
+    assert output["after"] <= output["queue"], "parts that were begun already, of sixty"
+    assert output["fitted"] == []
+    assert output["works"]
+    assert output["here"] == ["old.csv", "rows.parquet"]
+    assert output["old"] == "old"
+    assert output["temporary"] == []
     assert list((tmp_path / "temporary").iterdir()) == []

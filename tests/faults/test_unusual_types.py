@@ -1,4 +1,4 @@
-"""Dates, durations, complex numbers and other types: numbers are read as numbers, and errors for the rest name a working cure."""
+"""Dates, durations, complex numbers and other types: numbers are read as numbers, and errors for the rest give working advice."""
 
 from __future__ import annotations
 
@@ -107,10 +107,10 @@ def test_sparse_columns_of_another_fill_value_are_read() -> None:
     np.testing.assert_allclose(model.coef_, LinearRegression().fit(np.asarray(column)[:, None], y).coef_)
 
 
-def test_records_are_named_with_a_cure() -> None:
+def test_records_raise_with_advice() -> None:
     records = np.zeros(N, dtype=[("a", float), ("b", float)])
-    said = refused("contains records", by=LinearRegression(), X=records[:, None], y=y)
-    assert said.endswith("with numpy.lib.recfunctions.structured_to_unstructured(X).")
+    message = refused("contains records", by=LinearRegression(), X=records[:, None], y=y)
+    assert message.endswith("with numpy.lib.recfunctions.structured_to_unstructured(X).")
     refused("The target y contains records", by=LinearRegression(), X=x[:, None], y=records)
 
 
@@ -133,7 +133,7 @@ def test_objects_are_named_with_their_place() -> None:
         refused(f"sample_weight contains {words}", by=LinearRegression(), X=x[:, None], y=y, sample_weight=bad[:, 0])
 
 
-# --------------------------------------------------------------------------------------------------- cures that can be typed
+# --------------------------------------------------------------------------------------------------- advice that works as typed
 
 
 def cured(error: str, **names: Any) -> Any:
@@ -165,8 +165,8 @@ def test_the_conversion_in_the_message_works_when_typed(values: Any, constructor
         (refused(by=LinearRegression(), X=values[:, None], y=y), {"X": values[:, None]}),
         (refused(by=LinearRegression(), X=x[:, None], y=y, sample_weight=series), {"sample_weight": series}),
     ]
-    for said, names in messages:
-        numbers = np.ravel(np.asarray(cured(said, **names), float))
+    for message, names in messages:
+        numbers = np.ravel(np.asarray(cured(message, **names), float))
         np.testing.assert_allclose(numbers - numbers[0], expected)
 
 
@@ -188,15 +188,15 @@ def test_dates_of_a_time_zone(zone: str) -> None:
     ids=str,
 )
 def test_the_conversion_of_one_object_works_when_typed(value: Any, expected: float) -> None:
-    said = refused(by=LinearRegression(), X=[[0.0], [value]], y=[0.0, 1.0])
-    assert cured(said, value=value) == expected
+    message = refused(by=LinearRegression(), X=[[0.0], [value]], y=[0.0, 1.0])
+    assert cured(message, value=value) == expected
 
 
 def test_parts_of_complex_numbers_work_when_typed() -> None:
     frame = pd.DataFrame({"a": COMPLEX, "x": x})
     for X, code in ((COMPLEX[:, None], "X"), (frame, "X['a'].to_numpy()")):
-        said = refused(by=LinearRegression(), X=X, y=y)
-        assert said.endswith(f"pass the parts {code}.real and {code}.imag instead.")
+        message = refused(by=LinearRegression(), X=X, y=y)
+        assert message.endswith(f"pass the parts {code}.real and {code}.imag instead.")
         np.testing.assert_array_equal(np.ravel(eval(f"{code}.imag", {"X": X})), np.ones(N))
 
 
@@ -309,10 +309,10 @@ def test_dates_and_complex_numbers_are_no_labels(values: Any, words: str) -> Non
         refused("he target y contains", by=LogisticRegression(), X=x[:, None], y=target)
 
 
-def test_labels_that_are_converted_as_the_message_says() -> None:
+def test_labels_converted_as_the_message_advises() -> None:
     days = np.array(["2020-01-01", "2020-01-02"] * 10, "M8[D]")
-    said = refused("np.asarray(y).astype(str)", by=LogisticRegression(), X=x[:, None], y=days)
-    labels = eval(re.search(r"with (.*)\.$", said).group(1), {"np": np, "y": days})  # type: ignore[union-attr]
+    message = refused("np.asarray(y).astype(str)", by=LogisticRegression(), X=x[:, None], y=days)
+    labels = eval(re.search(r"with (.*)\.$", message).group(1), {"np": np, "y": days})  # type: ignore[union-attr]
     assert LogisticRegression().fit(x[:, None], labels).classes_.tolist() == ["2020-01-01", "2020-01-02"]
 
 

@@ -110,7 +110,7 @@ def test_images_smaller_than_the_filter():
 
 
 @pytest.mark.parametrize(
-    ("images", "options", "error", "says"),
+    ("images", "options", "error", "message"),
     [
         (np.ones(5), {}, DataError, r"shape \(height, width\)"),
         (np.ones((2, 3, 4, 3)), {}, DataError, "channel_axis=-1 for colour"),
@@ -129,6 +129,6 @@ def test_images_smaller_than_the_filter():
     ],
 )
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
-def test_what_is_refused(images, options, error, says):
-    with pytest.raises(error, match=says):
+def test_what_is_refused(images, options, error, message):
+    with pytest.raises(error, match=message):
         edges(images, **options)

@@ -111,7 +111,7 @@ def test_what_is_no_sphere():
 
 
 @pytest.mark.parametrize(
-    ("coef", "intercept", "says"),
+    ("coef", "intercept", "message"),
     [
         ([1.0, 2.0], 0.0, "each of 3 lifted features"),
         (np.ones((2, 3)), [0.0, 0.0], "one row of coef_ at a time"),
@@ -120,8 +120,8 @@ def test_what_is_no_sphere():
         ("abc", 0.0, "coef must contain numbers; got 'abc'"),
     ],
 )
-def test_bad_coefficients(coef, intercept, says):
-    with pytest.raises(ParameterError, match=says):
+def test_bad_coefficients(coef, intercept, message):
+    with pytest.raises(ParameterError, match=message):
         ParabolicLift().fit(np.zeros((1, 2))).sphere(coef, intercept)
 
 

@@ -96,7 +96,7 @@ def test_mercer_is_refuted_by_the_offending_eigenvalue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: Gaussian(0.0), "sigma"),
         (lambda: Gaussian(gamma=-1.0), "gamma"),
@@ -109,6 +109,6 @@ def test_mercer_is_refuted_by_the_offending_eigenvalue() -> None:
         (lambda: Custom(lambda A, B: A)(X, Z), "all pairs"),
     ],
 )
-def test_what_is_no_kernel_is_refused(make: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_an_invalid_kernel_raises(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         make()

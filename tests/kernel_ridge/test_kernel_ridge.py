@@ -61,7 +61,7 @@ def test_single_precision_factors_are_corrected_to_double(monkeypatch: Any) -> N
     assert np.isfinite(nearly.dual_coef_).all()
 
 
-def test_sparse_precomputed_and_scikit_learns_way_with_functions() -> None:
+def test_sparse_precomputed_and_callable_metrics_match_scikit_learn() -> None:
     expected = KernelRidge(kernel="rbf", gamma=0.3).fit(X, y).predict(X)
     K = Gaussian(gamma=0.3)(X)
     np.testing.assert_allclose(KernelRidge(kernel="precomputed").fit(K, y).predict(K), expected)
@@ -82,7 +82,7 @@ def test_an_indefinite_matrix_has_no_bound_when_verified_either() -> None:
     assert not certificate.verify(K, y[20:40])
 
 
-def test_streams_are_told_what_to_use(tmp_path: Any) -> None:
+def test_streams_raise_with_an_alternative(tmp_path: Any) -> None:
     (tmp_path / "rows.csv").write_text("a,y\n1,0\n2,1\n3,0\n")
     with pytest.raises(summula.DataError, match="Nystroem"):
         KernelRidge().fit(summula.scan(tmp_path / "rows.csv"), "y")
@@ -99,7 +99,7 @@ def test_steps_are_those_of_lms_in_feature_space() -> None:
     np.testing.assert_allclose(model.predict(np.eye(3)), theta, rtol=1e-10)
 
 
-def test_parts_continue_and_chunks_do_not_matter(tmp_path: Any) -> None:
+def test_parts_continue_and_chunks_do_not_matter() -> None:
     whole = KernelLMS(gamma=0.5).fit(X, y)
     parts = KernelLMS(gamma=0.5).partial_fit(X[:40], y[:40]).partial_fit(X[40:], y[40:])
     np.testing.assert_allclose(parts.predict(X), whole.predict(X), rtol=1e-10)

@@ -118,7 +118,7 @@ def test_with_signs_and_collinear_columns_no_false_bound_is_given(name):
     assert (np.isfinite(gaps).sum() > 10) == (not name.startswith("opposite"))
 
 
-def test_the_intercept_alone_being_off_is_seen():
+def test_a_wrong_intercept_alone_is_detected():
     X, y = data()
     model = LinearRegression().fit(X, y)
     check = moved(model, np.zeros(3), 0.5).verify(X, y)
@@ -248,7 +248,7 @@ def test_sparse_fits(width, positive):
 
 
 @pytest.mark.usefixtures("by_conjugate_gradients")
-def test_wide_sparse_least_squares_without_penalty_has_no_bound_and_says_so():
+def test_wide_sparse_least_squares_without_penalty_states_that_it_has_no_bound():
     rng = np.random.default_rng(0)
     X = sparse.random_array((80, 12), density=0.3, format="csr", rng=rng)
     y = X @ rng.normal(size=12) + rng.normal(size=80)

@@ -91,7 +91,7 @@ def test_groups_may_be_a_column_of_the_frame() -> None:
         ({"cov": "cluster", "groups": np.zeros(89)}, "pass one label per row"),
     ],
 )
-def test_what_is_asked_for_has_to_make_sense(options: dict[str, Any], words: str) -> None:
+def test_inconsistent_options_raise(options: dict[str, Any], words: str) -> None:
     with pytest.raises((DataError, ParameterError), match=words):
         LinearRegression().fit(X, Y).summary(**options)
 
@@ -102,7 +102,7 @@ def test_repeated_rows_are_no_series() -> None:
         model.summary(cov="HAC")
 
 
-def test_intervals_cover_new_targets_as_often_as_they_say() -> None:
+def test_prediction_intervals_have_nominal_coverage() -> None:
     rng, covered = np.random.default_rng(1), []
     for _ in range(400):
         x = rng.normal(size=(12, 2))

@@ -208,7 +208,7 @@ def test_bounds_are_kept_and_optimal(family: str, alpha: float, limits: Any) -> 
     ({"lower": [0.0, 0.0]}, ["lower has shape (2,)", "3 columns"]),
     ({"upper": [0.0, np.nan, 0.0]}, ["upper contains NaN"]),
 ])  # fmt: skip
-def test_bounds_that_are_none(limits: dict[str, Any], words: list[str]) -> None:
+def test_invalid_bounds(limits: dict[str, Any], words: list[str]) -> None:
     X, y = drawn(30, 3, "poisson")
     model = GeneralizedLinearRegressor("poisson", **limits)
     with pytest.raises(summula.ParameterError) as caught:
@@ -408,7 +408,7 @@ def test_what_intercepts_lost_is_saved_and_any_such_point_gives_a_true_bound(tmp
     ({"l1_ratio": 1.5}, "The 'l1_ratio' parameter"),
     ({"max_iter": 0}, "The 'max_iter' parameter"),
 ])  # fmt: skip
-def test_a_parameter_that_is_none(parameters: dict[str, Any], words: str) -> None:
+def test_an_invalid_parameter(parameters: dict[str, Any], words: str) -> None:
     X, y = drawn(30, 2, "gamma")
     with pytest.raises(ValueError, match=words):
         GeneralizedLinearRegressor(**parameters).fit(X, y)

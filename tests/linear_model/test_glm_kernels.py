@@ -8,7 +8,7 @@ from scipy import sparse
 
 from summula.core.data.layout.blocks import aligned
 from summula.linear_model.glm.kernels import add_products, add_transposed
-from summula.linear_model.glm.sums import _Softmax, _softmax_hessian
+from summula.linear_model.glm.softmax_hessian import SoftmaxCurvature, softmax_hessian
 
 
 @pytest.mark.parametrize("outputs", range(1, 10))
@@ -41,7 +41,7 @@ def test_the_hessian_of_softmax_is_that_of_its_definition(outputs, rarest):
     p = np.exp(eta) / np.exp(eta).sum(axis=1, keepdims=True)
     C = w[:, None, None] * (np.einsum("ik,km->ikm", p, np.eye(outputs)) - p[:, :, None] * p[:, None, :])
     expected = np.einsum("ikm,ia,ib->kamb", C, Z, Z)
-    found = _softmax_hessian(Z, _Softmax(w, p))
+    found = softmax_hessian(Z, SoftmaxCurvature(w, p))
     assert np.array_equal(found, found.T)
     # Every block relative to its own size, so that the block of a rare class is compared accurately.
     for k in range(outputs):

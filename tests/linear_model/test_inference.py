@@ -177,7 +177,7 @@ class TestWeights:
             same(some, LinearRegression().fit(X[w > 0], y[w > 0]).summary(cov=cov))
 
 
-def test_the_table_says_what_the_weights_were_taken_for():
+def test_the_table_states_the_meaning_of_the_weights():
     X, y = data()
     plain = LinearRegression().fit(X, y).summary()
     assert plain.weights == "none"
@@ -344,7 +344,7 @@ def test_a_row_that_fits_itself_does_not_break_hc3():
     [(Ridge(1.0), "alpha=1.0 biases"), (Ridge([0.0, 1.0]), "unpenalised"), (Ridge(0.0, positive=True), "positive=True"),
      (LinearRegression(positive=True), "positive=True")],
 )  # fmt: skip
-def test_penalised_and_constrained_fits_refuse_and_say_why(model, words):
+def test_penalised_and_constrained_fits_raise_with_the_reason(model, words):
     X, y = data()
     Y = np.column_stack([y, y]) if isinstance(getattr(model, "alpha", 0), list) else y
     with pytest.raises(ParameterError, match=words) as error:
@@ -352,7 +352,7 @@ def test_penalised_and_constrained_fits_refuse_and_say_why(model, words):
     assert str(error.value).count(". ") == 0, "one sentence"
 
 
-def test_an_unfitted_model_says_so():
+def test_an_unfitted_model_raises_not_fitted_error():
     from sklearn.exceptions import NotFittedError
 
     with pytest.raises(NotFittedError):
@@ -370,14 +370,14 @@ class TestRowsAgain:
         model = kind().fit(X, y, w)
         same(model.summary(X, y, w, cov="HC3"), model.summary(cov="HC3"))
 
-    def test_other_rows_are_found_out(self, kind):
+    def test_other_rows_are_not_verified(self, kind):
         X, y = data()
         model = kind().fit(X, y)
         for Z, t in [(X, y + 0.01), (X[:-1], y[:-1]), (X + 0.01, y), (X[::-1], y)]:
             with pytest.raises(DataError, match="not the rows the model was fitted on"):
                 model.summary(Z, t, cov="HC0")
 
-    def test_rows_changed_in_place_are_found_out(self, kind):
+    def test_rows_changed_in_place_are_detected(self, kind):
         X, y = data()
         model = kind().fit(X, y)
         X[3] += 1
@@ -436,7 +436,7 @@ def four_errors(trials):
     return 4 * np.sqrt(0.9 * 0.1 / trials)
 
 
-def test_classical_intervals_cover_as_often_as_they_say():
+def test_classical_intervals_have_nominal_coverage():
     def draw(rng):
         X = rng.normal(size=(12, 2))
         return X, 1 + X @ [2.0, 0.0] + rng.normal(size=12), None, np.array([1.0, 2.0, 0.0])
@@ -445,7 +445,7 @@ def test_classical_intervals_cover_as_often_as_they_say():
     assert (np.abs(share - 0.9) < four_errors(400)).all(), share
 
 
-def test_precision_weighted_intervals_cover_as_often_as_they_say():
+def test_precision_weighted_intervals_have_nominal_coverage():
     def draw(rng):
         X, w = rng.normal(size=(12, 2)), rng.random(12) + 0.05
         return X, 1 + X @ [2.0, 0.0] + rng.normal(size=12) / np.sqrt(w), w, np.array([1.0, 2.0, 0.0])

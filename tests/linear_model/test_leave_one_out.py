@@ -177,7 +177,7 @@ def test_parquet_gives_the_mean_error(alone, targets, tmp_path):
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 7, 1_000])
-def test_chunks_show_only_in_rounding(chunk_rows):
+def test_chunks_change_results_only_by_rounding(chunk_rows):
     X, y, w = data(200, 5)
     expected = LinearRegression().loo(X, y, w).residuals
     with summula.engine("threads", chunk_rows=chunk_rows):

@@ -359,7 +359,7 @@ def test_small_data_lose_kappa_eps(exponent, noise):
 @pytest.mark.usefixtures("by_gram")
 @pytest.mark.parametrize("exponent", range(1, 13))
 @pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_large_data_take_the_way_their_condition_asks_for(exponent, noise, refinements):
+def test_the_condition_number_selects_the_method_for_large_data(exponent, noise, refinements):
     kappa = 10.0**exponent
     X, y = near_collinear(kappa, noise=noise)
     model, (v, _, _) = fit(X, y), exact.least_squares(X, y)
@@ -378,7 +378,7 @@ def test_large_data_take_the_way_their_condition_asks_for(exponent, noise, refin
 
 
 @pytest.mark.usefixtures("by_gram")
-def test_every_way_is_taken_by_some_condition(refinements):
+def test_every_method_is_chosen_for_some_condition_number(refinements):
     methods = {}
     for exponent in range(1, 9):
         refinements.clear()

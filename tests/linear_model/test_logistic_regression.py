@@ -232,7 +232,7 @@ def test_the_gap_is_a_true_bound(seed: int) -> None:
 # ----------------------------------------------------------------------------------------------------------------- use
 
 
-def test_a_fit_cut_short_says_so_in_scikit_learns_words() -> None:
+def test_max_iter_warning_matches_scikit_learn() -> None:
     X, y = drawn(300, 5, 2)
     for solver, words in (("lbfgs", "^lbfgs failed to converge"), ("auto", "^LogisticRegression failed to converge"),
                           ("newton-cholesky", "^Newton solver did not converge after 1 iterations")):  # fmt: skip

@@ -153,7 +153,7 @@ def test_several_classes_have_a_bound_each() -> None:
     assert certificate.verify(X, y)
 
 
-def test_a_false_certificate_is_found_out() -> None:
+def test_a_false_certificate_is_not_verified() -> None:
     X, y = separable(8)
     certificate = Perceptron(require_separation=True).fit(X, y).certificate_
     assert certificate.verify(X, y)

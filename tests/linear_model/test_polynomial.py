@@ -133,7 +133,7 @@ def test_float32():
 # ----------------------------------------------------------------------------------------------------------- short rank
 
 
-def test_zero_one_columns_have_squares_that_say_nothing_new():
+def test_zero_one_columns_have_redundant_squares():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.integers(0, 2, 50), rng.normal(size=50)]).astype(float)
     y = X @ [2.0, 1.0] + rng.normal(size=50)

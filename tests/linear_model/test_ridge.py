@@ -259,7 +259,7 @@ class TestSparse:
         assert loose.certificate_.gap > tight.certificate_.gap
         assert loose.certificate_.verify(X, y)
 
-    def test_too_few_steps_are_warned_of_with_gap_and_knob(self, by_conjugate_gradients):
+    def test_too_few_steps_warn_with_gap_and_parameter(self, by_conjugate_gradients):
         from sklearn.exceptions import ConvergenceWarning
 
         X, y = self.table()

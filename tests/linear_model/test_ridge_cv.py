@@ -335,7 +335,7 @@ class TestFolds:
         np.testing.assert_allclose(model.scores_, expected, rtol=1e-10)
 
     @pytest.mark.parametrize("chunk_rows", [1, 7, 64])
-    def test_chunks_show_only_in_rounding(self, chunk_rows):
+    def test_chunks_change_results_only_by_rounding(self, chunk_rows):
         X, y, w = data()
         expected = RidgeCV(ALPHAS, cv=SPLITTERS["RepeatedKFold"]).fit(X, y, w).scores_
         with summula.engine("threads", chunk_rows=chunk_rows):
@@ -464,7 +464,7 @@ class TestLeaveOneOut:
             np.testing.assert_allclose(model.scores_, expected.scores_, rtol=1e-11)
 
     @pytest.mark.parametrize("chunk_rows", [1, 7, 64])
-    def test_chunks_show_only_in_rounding(self, chunk_rows, monkeypatch):
+    def test_chunks_change_results_only_by_rounding(self, chunk_rows, monkeypatch):
         X, y, w = data(targets=2)
         expected = RidgeCV(ALPHAS).fit(X, y, w).scores_
         monkeypatch.setattr(leave_one_out, "_BLOCK_ELEMENTS", 100)
@@ -571,7 +571,7 @@ class TestScorers:
         )
         assert model.best_score_ == pytest.approx(theirs.best_score_, rel=1e-10)
 
-    def test_one_that_takes_none_is_said_to(self):
+    def test_an_estimator_without_weights_raises(self):
         X, y, w = data()
         with pytest.warns(UserWarning, match="does not support sample_weight, so test rows are not weighted"):
             model = RidgeCV(ALPHAS, cv=4, scoring=size_of_model).fit(X, y, w)
@@ -581,7 +581,7 @@ class TestScorers:
             search.fit(X, y, sample_weight=w)
         np.testing.assert_allclose(model.scores_, search.cv_results_["mean_test_score"], rtol=1e-10)
 
-    def test_r2_of_single_rows_is_said_to_decide_nothing(self):
+    def test_r2_of_single_rows_raises(self):
         X, y, _ = data()
         with pytest.warns(UndefinedMetricWarning, match="All mean scores are NaN.*neg_mean_squared_error") as caught:
             model = RidgeCV([3.0, 1.0], cv=LeaveOneOut()).fit(X, y)

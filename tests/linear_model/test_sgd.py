@@ -392,7 +392,7 @@ def test_a_step_that_is_too_long_is_an_error_or_a_warning_that_names_a_safe_one(
         SGDRegressor(learning_rate="constant", eta0=1.0, random_state=0).fit(X * 1e100, y)
 
 
-def test_descent_that_is_cut_short_by_max_iter_says_so_once() -> None:
+def test_descent_stopped_by_max_iter_warns_once() -> None:
     X, y = rows()
     with pytest.warns(ConvergenceWarning, match="Maximum number of iteration reached") as caught:
         SGDRegressor(max_iter=2, random_state=0).fit(X, y)
@@ -404,7 +404,7 @@ def test_descent_that_is_cut_short_by_max_iter_says_so_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"eta0": 0.0}, r"The 'eta0' parameter of SGDClassifier must be a float in the range \(0.0, inf\)"),
         ({"eta0": -1.0}, "The 'eta0' parameter"),
@@ -420,9 +420,9 @@ def test_descent_that_is_cut_short_by_max_iter_says_so_once() -> None:
         ({"class_weight": {"other": 2.0}}, "class_weight contains labels that do not occur in y"),
     ],
 )
-def test_bad_parameters(settings: dict[str, Any], said: str) -> None:
+def test_bad_parameters(settings: dict[str, Any], message: str) -> None:
     X, y = rows(100)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         SGDClassifier(**settings).fit(X, y > 0)
 
 

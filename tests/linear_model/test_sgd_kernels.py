@@ -98,7 +98,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("storage", ["dense", "csr"])
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES.keys())
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_kernel_does_what_its_plain_twin_does(loss: str, changes: dict[str, Any], storage: str) -> None:
+def test_the_kernel_matches_the_reference_implementation(loss: str, changes: dict[str, Any], storage: str) -> None:
     if storage == "csr" and changes == CHANGES["average of l1"]:
         pytest.skip("columns pay when they are looked at, so averages know of it later")
     X, y, weight, order = problem(loss)
@@ -128,7 +128,7 @@ def test_without_a_rule_that_stops_the_weights_are_the_same(changes: dict[str, A
         np.testing.assert_allclose(mine, theirs, rtol=ROUNDING, atol=ROUNDING)
 
 
-def test_elastic_net_on_dense_rows_is_that_of_the_twin() -> None:
+def test_elastic_net_on_dense_rows_matches_the_reference() -> None:
     X, y, weight, order = problem("log_loss")
     found = ours(X, y, weight, order, rule("log_loss", l2=0.2, l1=0.03), "dense")
     expected = stochastic.descend(X, 2 * y - 1, weight, order, "log_loss", l2=0.2, l1=0.03)
@@ -193,7 +193,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 15, 16, 256, 257, 1_000, 5_003])
-def test_every_row_is_seen_once_an_epoch(n: int, small_pieces: None) -> None:
+def test_every_row_is_visited_once_per_epoch(n: int, small_pieces: None) -> None:
     for epoch in range(3):
         assert sorted(np.concatenate(seen(n, epoch))) == list(range(n))
 
@@ -218,7 +218,7 @@ def test_a_buffer_has_rows_from_everywhere(small_pieces: None) -> None:
     assert np.std(means) < 0.1
 
 
-def test_rows_held_out_are_not_seen(small_pieces: None) -> None:
+def test_held_out_rows_are_not_visited(small_pieces: None) -> None:
     out = sgd_rows.HeldOut(None, 0.25, 3)
     rows = np.concatenate(seen(4_000, held_out=out))
     held = np.flatnonzero(out.among(0, 4_000, 16))

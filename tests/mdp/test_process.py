@@ -71,7 +71,7 @@ def test_bad_processes_are_located(transitions, rewards, options, message):
         MDP(transitions, rewards, 0.9, **options)
 
 
-def test_bad_parameters_name_a_cure_that_works():
+def test_errors_of_bad_parameters_give_working_advice():
     with pytest.raises(ParameterError, match=r"number in \[0, 1\]. Got 1.5"):
         MDP(TWO, [0, 1], 1.5)
     mdp = MDP(TWO, [0, 1], 1.0)
@@ -179,7 +179,7 @@ def test_counts_add_up():
         first.merge(TransitionCounts(3, 3))
 
 
-def test_what_was_not_seen():
+def test_unseen_values():
     trials = [([0, 1, 1], [0, 1], [1.0, 3.0]), ([0, 2], [1], [5.0], True)]
     found = MDP.from_trajectories(trials, 0.9, n_states=4)
     P = found.transitions.toarray().reshape(4, 2, 4)

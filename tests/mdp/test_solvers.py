@@ -213,7 +213,7 @@ def test_limits_are_reported():
         stalled = mdp.value_iteration(tol=1e-16, max_iter=100_000)
     assert stalled.status == "stalled"
     assert stalled.gap < 1e-7
-    assert mdp.value_iteration(tol=float(stalled.message.split()[-1].rstrip("."))).converged, "the cure works"
+    assert mdp.value_iteration(tol=float(stalled.message.split()[-1].rstrip("."))).converged, "the advice works"
 
 
 def test_forest_management():

@@ -341,7 +341,7 @@ def test_a_collapsed_component_is_reported() -> None:
     assert not len(GaussianMixture(2, random_state=0).fit(constant).collapsed_)  # a property of the data
 
 
-def test_starts_that_collapse_give_way_to_others() -> None:
+def test_collapsing_starts_are_replaced() -> None:
     rng = np.random.default_rng(8)
     X = np.concatenate([rng.normal(0.0, 1.0, (150, 2)), rng.normal(8.0, 1.0, (150, 2))])
     X[:3] = [[30.0, 30.0], [30.0, 30.0], [30.0, 30.0]]

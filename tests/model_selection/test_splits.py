@@ -76,7 +76,7 @@ def test_targets_that_cannot_be_classes():
         Split(X, np.column_stack([Y, Y]), stratify=True)
 
 
-def test_a_second_choice_says_that_the_test_rows_were_used_before():
+def test_a_second_choice_warns_that_the_test_rows_were_used_before():
     split = Split(X, Y, random_state=0)
     assert "used once." in select(GaussianNB(), split).verdict
     with pytest.warns(HoldoutWarning, match="second time"):

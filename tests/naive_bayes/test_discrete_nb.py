@@ -306,7 +306,7 @@ class TestMissingCountsAndFlags:
         again = summula.load(tmp_path / "model.safetensors").partial_fit(self.X, LABELS)
         np.testing.assert_array_equal(again.feature_log_prob_, model.partial_fit(self.X, LABELS).feature_log_prob_)
 
-    def test_flags_missing_in_rows_that_were_not_seen_are_not_forgotten(self) -> None:
+    def test_missing_flags_of_unseen_rows_are_not_forgotten(self) -> None:
         model = BernoulliNB().fit(COUNTS, LABELS)
         with pytest.raises(DataError, match="a negative count of missing values"):
             model.forget(self.X[:20], LABELS[:20])

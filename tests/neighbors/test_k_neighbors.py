@@ -149,7 +149,7 @@ def test_files_are_predicted_batch_by_batch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [KNeighborsClassifier, KNeighborsRegressor])
-def test_bad_input_is_refused(kind: Any, tmp_path: Path) -> None:
+def test_bad_input_is_refused(kind: Any) -> None:
     X, y, _ = _data(20)
     with pytest.raises(ValueError, match="n_neighbors <= n_samples_fit, but n_neighbors = 21.*set n_neighbors to 20"):
         kind(21).fit(X, y).predict(X)

@@ -106,7 +106,7 @@ def test_shrunken_centroids_are_certified_and_medians_are_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("priors", "says"),
+    ("priors", "message"),
     [
         ([0.5, 0.5], "each of 3 classes"),
         ([0.5, np.nan, 0.5], "finite numbers"),
@@ -115,6 +115,6 @@ def test_shrunken_centroids_are_certified_and_medians_are_not() -> None:
         (["a", "b", "c"], "priors must be numbers"),
     ],
 )
-def test_priors_that_are_no_probabilities(priors: Any, says: str) -> None:
-    with pytest.raises(ParameterError, match=says):
+def test_priors_that_are_no_probabilities(priors: Any, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
         NearestCentroid(priors=priors).fit(X, Y)

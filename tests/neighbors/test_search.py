@@ -158,7 +158,7 @@ def test_scales_are_those_of_the_training_rows(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "params", "says"),
+    ("metric", "params", "message"),
     [
         ("seuclidean", None, "drop constant columns"),
         ("mahalanobis", None, "is singular"),
@@ -169,9 +169,9 @@ def test_scales_are_those_of_the_training_rows(name: str) -> None:
         ("haversine", None, "latitude and longitude"),
     ],
 )
-def test_metrics_that_do_not_fit_the_rows(metric: str, params: Any, says: str) -> None:
+def test_metrics_that_do_not_fit_the_rows(metric: str, params: Any, message: str) -> None:
     X = _rows("constant column")
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(ValueError, match=message):
         KNeighborsRegressor(metric=metric, metric_params=params).fit(X, X[:, 0])
 
 

@@ -206,7 +206,7 @@ def test_sparse_collections() -> None:
         assert_same(expected.kneighbors(X[:50]), model.kneighbors(X[:50]))
 
 
-def test_predictions_of_collections_are_lazy(few_queries: list[int], tmp_path: Path) -> None:
+def test_predictions_of_collections_are_lazy(few_queries: list[int]) -> None:
     da = pytest.importorskip("dask.array")
     X, y = features(table(), None).to_numpy(), table()["y"].to_numpy()
     model = KNeighborsRegressor().fit(da.from_array(X, chunks=(200, 4)), y)

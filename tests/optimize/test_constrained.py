@@ -185,7 +185,7 @@ def test_unbounded(problem):
     assert "unbounded below" in found.message
 
 
-def test_a_point_without_multipliers_is_told():
+def test_a_point_without_multipliers_raises():
     # x^2 <= 0 leaves x = 0 only, where its gradient is zero: no price makes the Lagrangian of f = x stationary.
     found = constrained_minimum(Problem(lambda x: x[0], inequalities=[lambda x: x[0] ** 2]), [1.0])
     assert not found.converged

@@ -72,7 +72,7 @@ def test_a_step_of_two_over_L_is_refused_with_one_that_is_safe():
     assert gradient_descent(f, np.ones(4), gradient=g, step=0.099, lipschitz=20.0).converged
 
 
-def test_divergence_is_seen_and_names_a_safe_step():
+def test_divergence_is_detected_and_the_error_names_a_safe_step():
     _, _, f, g = quadratic(kappa=20.0)
     found = gradient_descent(f, np.ones(4), gradient=g, step=0.2)
     assert found.status == "diverged"
@@ -92,7 +92,7 @@ def test_divergence_to_infinity_is_silent_but_for_the_message():
     assert found.x == 10.0
 
 
-def test_a_step_too_long_without_divergence_is_told_too():
+def test_a_step_size_above_the_limit_warns_without_divergence():
     # sqrt(1 + x^2) has curvature at most 1: a step of 3 oscillates about the minimum forever.
     found = gradient_descent(lambda x: (1 + x * x) ** 0.5, 0.5, gradient=lambda x: x / (1 + x * x) ** 0.5, step=3.0)
     assert found.status == "max_iter"

@@ -84,7 +84,7 @@ def test_the_gap_bounds_the_distance(penalty):
         np.testing.assert_allclose(value, objective(X, y, v, penalty), rtol=1e-10)
 
 
-def test_rounds_are_told_of_better_and_better_points_and_can_be_stopped():
+def test_the_callback_receives_improving_points_and_can_stop():
     X, y = problem(100, 600)
     quadratic, penalty, told = gram(X, y), Penalty(0.01), []
     best = minimise_l1(quadratic, penalty, on_round=lambda here: bool(told.append(here)))

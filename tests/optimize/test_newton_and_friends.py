@@ -109,7 +109,7 @@ def test_at_the_minimum_nothing_is_done(minimise):
 
 
 @each
-def test_too_few_steps_are_told(minimise):
+def test_too_few_steps_warn(minimise):
     found = minimise(rosenbrock, [-1.2, 1.0], gradient=rosenbrock_gradient, max_steps=2)
     assert found.status == "max_iter"
     assert found.n_steps == 2
@@ -165,7 +165,7 @@ def test_the_scale_of_the_variables_does_not_matter():
     assert abs(other.n_steps - one.n_steps) <= 1
 
 
-def test_indefinite_hessians_are_shifted_and_it_says_so():
+def test_indefinite_hessians_are_shifted_with_a_message():
     found = newton(lambda x: x[0] ** 4 - 2 * x[0] ** 2 + x[1] ** 2, [0.1, 1.0])
     np.testing.assert_allclose(np.abs(found.x), [1.0, 0.0], atol=1e-6)
     assert found.status == "converged"

@@ -135,7 +135,7 @@ def test_a_conflict_is_real_and_every_member_is_needed(seed):
     assert all(name in found.message for name in found.conflict)
 
 
-def test_conflicts_in_words():
+def test_conflicts_are_described():
     assert linear_program([0.0], [[0.0]], [-1.0]).message == "No x satisfies inequality 0; relax or remove it."
     found = linear_program([0.0, 0.0], A_eq=[[1.0, 1.0], [1.0, 1.0]], b_eq=[1.0, 2.0])
     assert found.conflict == ("equality 0", "equality 1")

@@ -214,7 +214,7 @@ def test_three_classes_in_order_along_one_column():
 
 
 def test_a_class_that_lies_between_is_separated_from_neither_alone():
-    """One class apart from two that overlap: no finite estimate of a multinomial model, hence quasi."""
+    """One class apart from two that overlap: no finite estimate of a multinomial model, so quasi-separated."""
     rng = np.random.default_rng(6)
     y = np.repeat([0, 1, 2], 40)
     X = rng.normal(size=(120, 2)) + np.array([[0.0, 0], [0, 0], [20, 20]])[y]
@@ -379,7 +379,7 @@ class TestInvariance:
         assert np.array_equal(X, before)
 
 
-def test_neighbouring_numbers_in_one_column_are_told_apart():
+def test_adjacent_floats_in_one_column_are_distinguished():
     x = np.array([1.0, np.nextafter(1.0, 2)])
     assert separating_hyperplane(x[:, None], [0, 1]).kind == "complete"
     far = 1e9 + np.array([[0.0], [1e-6], [2e-6]])

@@ -58,11 +58,11 @@ def test_validation_curves_mark_the_choice():
 
 
 @pytest.mark.parametrize(
-    ("x", "scores", "says"),
+    ("x", "scores", "message"),
     [([1, 2], [1, 2, 3], r"training has shape \(3,\)"), (["a"], [1], "needs numbers"), ([], [], "finite numbers")],
 )
-def test_curves_that_are_refused(x, scores, says):
-    with pytest.raises(ValueError, match=says):
+def test_curves_that_are_refused(x, scores, message):
+    with pytest.raises(ValueError, match=message):
         learning_curve(x, scores, scores)
 
 

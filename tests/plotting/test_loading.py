@@ -1,4 +1,4 @@
-"""matplotlib is loaded by the first plot and not before; if it is missing, the error names the cure."""
+"""matplotlib is loaded by the first plot and not before; if it is missing, the error gives advice."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ def test_the_module_does_not_load_matplotlib() -> None:
     """)
 
 
-def test_without_matplotlib_one_sentence_names_the_cure() -> None:
-    said = run("""
+def test_without_matplotlib_one_sentence_gives_advice() -> None:
+    output = run("""
     import json, sys
     sys.modules["matplotlib"] = None
     from summula.linear_model import LogisticRegression
     from summula.plotting import convergence, decision_regions, fitted_mean
     X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 2.0]], [0, 1, 0, 1]
     model = LogisticRegression().fit(X, y)
-    said = []
+    messages = []
     for draw in (lambda: decision_regions(model, X, y), lambda: convergence(model), lambda: fitted_mean(model, X, y)):
         try:
             draw()
         except ImportError as error:
-            said.append(str(error))
-    print(json.dumps(said))
+            messages.append(str(error))
+    print(json.dumps(messages))
     """)
-    assert said == ["Plots need matplotlib, which is not installed: pip install matplotlib."] * 3
+    assert output == ["Plots need matplotlib, which is not installed: pip install matplotlib."] * 3

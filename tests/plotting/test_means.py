@@ -44,7 +44,7 @@ def test_data_and_curve(Model):
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == ("x0", "y", "")
 
 
-def test_other_columns_are_held_at_their_median():
+def test_other_columns_are_fixed_at_their_median():
     X, y = data(3)
     model = PoissonRegressor(alpha=0).fit(X, y)
     ax = fitted_mean(model, X, y, column=2)
@@ -79,7 +79,7 @@ def test_frames_have_names(constructor):
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == ("hours", "calls", "the other column at its median")
 
 
-def test_factors_are_held_at_the_most_frequent_level(constructor):
+def test_factors_are_fixed_at_the_most_frequent_level(constructor):
     X, y = data()
     kind = ["a"] * 10 + ["b"] * 30 + ["c"] * 20
     frame = constructor({"hours": X[:, 0], "kind": kind})
@@ -100,7 +100,7 @@ def test_missing_numbers_in_a_frame(constructor):
     np.testing.assert_allclose(curve[:, 1], rows @ model.coef_ + model.intercept_)
 
 
-def test_the_legend_keeps_out_of_the_way():
+def test_the_legend_covers_no_data():
     X, y = data()
     rising = fitted_mean(PoissonRegressor().fit(X, y), X, y)
     falling = fitted_mean(PoissonRegressor().fit(-X, y), -X, y)
@@ -115,14 +115,14 @@ def test_a_column_target_is_one_target():
     np.testing.assert_allclose(curve[:, 1], model.predict(curve[:, :1])[:, 0])
 
 
-def test_it_draws_where_it_is_told():
+def test_it_draws_on_the_given_axes():
     X, y = data()
     figure, ax = pyplot.subplots()
     assert fitted_mean(LinearRegression().fit(X, y), X, y, ax=ax) is ax
     assert pyplot.get_fignums() == [figure.number]
 
 
-def test_what_is_wrong_is_said_in_one_sentence():
+def test_errors_are_one_sentence():
     X, y = data()
     line = LinearRegression().fit(X, y)
     cases = [

@@ -46,7 +46,7 @@ def test_what_cannot_be_drawn() -> None:
     wide = GaussianMixture(1).fit(np.column_stack([X, X[:, 0] ** 2]))
     with pytest.raises(ParameterError, match=r"3 columns: choose two with columns=\(0, 1\), or pass rows X"):
         mixture_ellipses(wide)
-    assert len(mixture_ellipses(wide, columns=(0, 1)).lines) == 2, "the cure works"
+    assert len(mixture_ellipses(wide, columns=(0, 1)).lines) == 2, "the advice works"
     with pytest.raises(ParameterError, match=r"two different names or ints from 0 to 2, not \(0, 3\)"):
         mixture_ellipses(wide, columns=(0, 3))
     with pytest.raises(ParameterError, match="must be between 0 and 1, not 1.5"):

@@ -177,7 +177,7 @@ def test_a_step_function_has_one_contour():
     assert_allclose(next(c.levels for c in ax.collections if hasattr(c, "levels")), [0.25, 0.75])
 
 
-def test_names_are_no_formulas_and_none_is_left_out_of_the_legend():
+def test_names_are_not_parsed_as_formulas_and_all_are_in_the_legend():
     labels = np.where(X[:, 0] > 0, "_a", r"$\frac$")
     frame = FRAME[["_rent", "b $x$"]].rename(columns={"b $x$": r"$\bad$"})
     with warnings.catch_warnings():
@@ -235,7 +235,7 @@ def test_what_was_learned_is_a_curve_of_returns():
 
 
 @pytest.mark.parametrize(
-    ("draw", "says"),
+    ("draw", "message"),
     [
         (lambda: plotting.confusion(["a"], []), "1 actual and 0 predicted"),
         (lambda: plotting.predicted_actual(["a"], ["b"]), "draw classes with confusion"),
@@ -246,6 +246,6 @@ def test_what_was_learned_is_a_curve_of_returns():
         (lambda: plotting.cluster_histogram([[1.0]], [0]), "one of each per row"),
     ],
 )
-def test_bad_arrays_get_one_sentence(draw, says):
-    with pytest.raises(DataError, match=says):
+def test_bad_arrays_get_one_sentence(draw, message):
+    with pytest.raises(DataError, match=message):
         draw()

@@ -58,7 +58,7 @@ def test_a_path_along_an_axis_and_one_alone():
     assert ax.get_legend() is None
 
 
-def test_it_draws_where_it_is_told():
+def test_it_draws_on_the_given_axes():
     from matplotlib.figure import Figure
 
     mine = Figure().subplots()

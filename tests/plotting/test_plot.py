@@ -119,7 +119,7 @@ def test_curves_of_several_models():
 
 
 @pytest.mark.parametrize(
-    ("draw", "error", "says"),
+    ("draw", "error", "message"),
     [
         (lambda: summula.plot(LogisticRegression().fit(WIDE, y), WIDE), DataError, "'confusion' needs y"),
         (lambda: summula.plot(LinearRegression().fit(WIDE, y), WIDE), DataError, "'predictions' needs y"),
@@ -137,8 +137,8 @@ def test_curves_of_several_models():
         (lambda: summula.plot(summula.theory.Halfspaces(3), np.eye(3)), DataError, "2 coordinates"),
         (lambda: summula.plot(HOG().fit(X)), DataError, r"summula.plot\(model, X, row=0\)"),
         *(
-            (lambda kind=kind: summula.plot(LinearRegression().fit(X, y), X, y, kind=kind), ParameterError, says)
-            for kind, says in (
+            (lambda kind=kind: summula.plot(LinearRegression().fit(X, y), X, y, kind=kind), ParameterError, message)
+            for kind, message in (
                 ("clusters", "'clusters' needs cluster_centers_, which LinearRegression does not have"),
                 ("confusion", "needs classes_"),
                 ("ellipses", "needs covariances_"),
@@ -155,6 +155,6 @@ def test_curves_of_several_models():
         (lambda: summula.plot(42), ParameterError, "int has no picture"),
     ],
 )
-def test_what_has_no_picture_gets_one_sentence(draw, error, says):
-    with pytest.raises(error, match=says):
+def test_what_has_no_picture_gets_one_sentence(draw, error, message):
+    with pytest.raises(error, match=message):
         draw()

@@ -248,7 +248,7 @@ def test_frames_give_names_and_the_same_picture(constructor, Model):
     np.testing.assert_allclose(points(ax)[0].get_offsets(), points(same)[0].get_offsets())
 
 
-def test_other_columns_are_held_at_their_median_and_the_title_says_so():
+def test_other_columns_are_fixed_at_their_median_as_the_title_states():
     X, y = data(d=4)
     X[:, 2:] = np.random.default_rng(1).exponential(size=(len(X), 2))
     model = LogisticRegression(C=10.0).fit(X, y)
@@ -302,7 +302,7 @@ def test_a_frame_of_whole_numbers_and_numbered_columns():
     assert ax.get_legend().get_title().get_text() == "kind"
 
 
-def test_categories_are_held_at_the_most_frequent(constructor):
+def test_categories_are_fixed_at_the_most_frequent(constructor):
     """For a model with categories: a pipeline, whose encoder supports known categories only."""
     if constructor.__name__ == "pyarrow_frame":
         pytest.skip("scikit-learn's ColumnTransformer does not read it")
@@ -368,7 +368,7 @@ def test_wide_data_are_given_in_blocks():
 # ---------------------------------------------------------------------------------------------------------------- house
 
 
-def test_it_draws_where_it_is_told_and_shows_nothing(monkeypatch):
+def test_it_draws_on_the_given_axes_without_showing_them(monkeypatch):
     monkeypatch.setattr(pyplot, "show", lambda *a, **k: pytest.fail("shown"))
     X, y = data()
     model = LogisticRegression().fit(X, y)
@@ -408,7 +408,7 @@ def fitted():
         ({"X": np.full((90, 2), np.nan)}, DataError, "Column 'x0' has no finite values"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(options, error, sentence):
+def test_errors_are_one_sentence(options, error, sentence):
     model, X, y = fitted()
     given = {"X": X, "y": y, **options}
     with pytest.raises(error, match=sentence):

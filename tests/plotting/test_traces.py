@@ -113,7 +113,7 @@ def test_labels_name_the_lines():
     assert len(colours) == len(markers) == 2
 
 
-def test_it_draws_where_it_is_told():
+def test_it_draws_on_the_given_axes():
     figure, ax = pyplot.subplots()
     assert convergence(solutions()[0], ax=ax) is ax
     assert pyplot.get_fignums() == [figure.number]
@@ -137,7 +137,7 @@ def line_of(n=20):
         ((np.ones((2, 2)),), None, ParameterError, "ndarray has no trace; convergence needs a Solution or an"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(solved, labels, error, sentence):
+def test_errors_are_one_sentence(solved, labels, error, sentence):
     with pytest.raises(error, match=sentence):
         convergence(*solved, labels=labels)
     assert not pyplot.get_fignums()

@@ -71,6 +71,6 @@ def test_weights_are_joined_and_stay_in_the_picture():
         ([[1.0, 2.0], [0.0, 1.0]], [0, 1], {"weights": [1.0, 2.0, 3.0]}, ParameterError, "must be finite and of shape"),
     ],
 )
-def test_what_cannot_be_drawn_is_said(X, y, options, error, words):
+def test_what_cannot_be_drawn_raises(X, y, options, error, words):
     with pytest.raises(error, match=words):
         weight_space(X, y, **options)

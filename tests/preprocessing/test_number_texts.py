@@ -105,8 +105,8 @@ def table(n: int = 60) -> pa.Table:
 def test_the_parse_is_stored_in_the_model(tmp_path: Path) -> None:
     rows = table()
     result = summula.train(rows, "y", models=["logistic"], time=3_600)
-    said = [remark for remark in result.remarks if remark.startswith("'price' is text such as '$")]
-    assert [one.endswith(", read as numbers; 1 other value, 'unknown', is treated as missing.") for one in said] == [
+    output = [remark for remark in result.remarks if remark.startswith("'price' is text such as '$")]
+    assert [one.endswith(", read as numbers; 1 other value, 'unknown', is treated as missing.") for one in output] == [
         True
     ]
     summula.save(result.model, tmp_path / "model.summula")

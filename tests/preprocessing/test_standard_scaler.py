@@ -264,7 +264,7 @@ def test_infinite_values_are_located(kind):
         StandardScaler(with_mean=False).fit(kind(X))
 
 
-def test_an_unfitted_scaler_says_so():
+def test_an_unfitted_scaler_raises_not_fitted_error():
     with pytest.raises(NotFittedError):
         StandardScaler().transform(data())
 

@@ -155,7 +155,7 @@ def test_different_values_are_counted_to_a_few_percent() -> None:
         (np.linspace(0.0, 1.0, 100).tolist(), None),
     ],
 )
-def test_identifiers_and_constants_are_dropped_and_said(values: list[Any], why: str | None) -> None:
+def test_identifiers_and_constants_are_dropped_with_a_remark(values: list[Any], why: str | None) -> None:
     table = pa.table({"c": pa.array(values), "x": [0.0, 1.0] * 50})
     encoder = TableEncoder().fit(table)
     assert (why is None) == (not encoder.dropped_)
@@ -192,7 +192,7 @@ def test_columns_may_come_in_another_order_and_with_others() -> None:
     assert np.array_equal(encoder.transform(shuffled), encoder.transform(table))
 
 
-def test_what_is_wrong_with_a_table_is_said() -> None:
+def test_errors_of_tables_are_described() -> None:
     encoder = TableEncoder().fit(pa.table(columns()))
     with pytest.raises(DataError, match="The table has no column 'town', which the training data had: add it"):
         encoder.transform(pa.table(columns()).drop_columns(["town"]))
@@ -221,10 +221,10 @@ def test_a_failed_fit_leaves_the_encoder_as_it_was() -> None:
 def test_each_reason_for_dropping_columns_is_named() -> None:
     same = {f"same{j}": [1.0] * 30 for j in range(5)}
     table = pa.table({"key": [f"k{i}" for i in range(30)], **same, "none": pa.nulls(30, pa.float64())})
-    said = (
+    message = (
         r"\('key': .*; 'same0', 'same1', 'same2' and 2 more: all values are the same; 'none': all values are missing\)"
     )
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         TableEncoder().fit(table)
 
 
@@ -244,7 +244,7 @@ def test_text_that_spells_dates_is_dates() -> None:
     assert almost.columns_[0].kind == "category"  # there is no such day
 
 
-def test_names_reach_the_coefficients_of_a_pipeline(tmp_path: Path) -> None:
+def test_names_reach_the_coefficients_of_a_pipeline() -> None:
     from sklearn.pipeline import make_pipeline
 
     from summula.linear_model import Ridge

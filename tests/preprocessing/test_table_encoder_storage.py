@@ -242,10 +242,10 @@ def test_bad_weights_are_refused_and_nothing_is_half_fitted(tmp_path: Path) -> N
         (rows, 0.0 * weights(), "All sample weights are zero"),
     ]
     bad += [(rows, "wheight", "no column 'wheight'"), (scan, "town", "is not numeric"), (scan, "n", "")]
-    for X, weight, said in bad:
+    for X, weight, message in bad:
         encoder = TableEncoder()
-        if said:
-            with pytest.raises(DataError, match=said):
+        if message:
+            with pytest.raises(DataError, match=message):
                 encoder.fit(X, sample_weight=weight)
             assert vars(encoder) == vars(TableEncoder())
         else:

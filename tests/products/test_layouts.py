@@ -94,7 +94,7 @@ def test_every_family_of_kernels_gives_the_same_bits_for_every_container(family:
     assert result["differences"] == []
 
 
-def test_every_way_to_multiply_is_instrumented() -> None:
+def test_every_product_is_instrumented() -> None:
     """Outside kernels, whose loops are compiled."""
     source = """
 import numpy as np

@@ -47,18 +47,3 @@ def best_subset_gain(cells, l2):
         left, right = cells[chosen].sum(axis=0), cells[~chosen].sum(axis=0)
         best = max(best, loss_of(*left[:2], l2) + loss_of(*right[:2], l2) - loss_of(*total[:2], l2))
     return best
-
-
-def score_of(row, nodes, tree):
-    """Return the prediction of a tree for a row of numbers."""
-    node = nodes.roots[tree]
-    while nodes.column[node] >= 0:
-        x = row[nodes.column[node]]
-        if np.isnan(x):
-            left = nodes.missing_left[node]
-        elif nodes.category[node] >= 0:
-            left = nodes.lefts[nodes.category[node], int(x)]
-        else:
-            left = x <= nodes.threshold[node]
-        node = nodes.child[node] + (0 if left else 1)
-    return nodes.value[node]

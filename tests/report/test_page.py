@@ -163,7 +163,7 @@ def test_axes_of_levels_and_dates_are_labelled_by_them() -> None:
     assert ">2024-02-19</text>" in histogram(days, "day", whole=True, dates=True)
 
 
-def test_labels_of_small_charts_have_room() -> None:
+def test_labels_of_small_charts_do_not_overlap() -> None:
     width = SMALL.width - SMALL.left - SMALL.right
     for ticks in (
         level_ticks(["New York", "São Paulo", "Berlin", "München", "Paris"], SMALL),

@@ -180,7 +180,7 @@ def test_a_delta_divided_among_models() -> None:
 
 @laws
 @pytest.mark.parametrize("n", [1_000, pytest.param(5_000, marks=pytest.mark.slow)])
-def test_bounds_are_wrong_no_more_often_than_they_say(law: Law, n: int) -> None:
+def test_bounds_hold_with_the_stated_probability(law: Law, n: int) -> None:
     x = law.draw(2_000, n)
     mean, variance = x.mean(axis=1), x.var(axis=1, ddof=1)
     for delta in (0.05, 0.2):
@@ -197,7 +197,7 @@ def test_bounds_are_wrong_no_more_often_than_they_say(law: Law, n: int) -> None:
 @pytest.mark.parametrize("p", [0.05, 0.3])
 @pytest.mark.parametrize("n", [1_000, 10_000])
 @pytest.mark.parametrize("delta", [0.05, 0.2])
-def test_clopper_pearson_is_wrong_as_often_as_it_says(p: float, n: int, delta: float) -> None:
+def test_clopper_pearson_has_nominal_coverage(p: float, n: int, delta: float) -> None:
     k = np.arange(n + 1)
     lower, upper = clopper_pearson_bounds(k, n, delta)
     chance = stats.binom.pmf(k, n, p)

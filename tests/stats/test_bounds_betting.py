@@ -167,7 +167,7 @@ def test_upper_bound_at_an_error_of_five_percent(n: int, most: float) -> None:
 
 @laws
 @pytest.mark.parametrize("n", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_wrong_about_as_often_as_it_says(law: Law, n: int) -> None:
+def test_coverage_is_close_to_nominal(law: Law, n: int) -> None:
     """The bound lies on the wrong side of the mean just when the mean itself is rejected."""
     times = 2_000 if n < 10_000 else 800
     x = law.draw(times, n)
@@ -201,7 +201,7 @@ def test_earlier_losses_decide_where_few_rows_do_not() -> None:
 
 
 @laws
-def test_never_wrong_at_any_time_more_often_than_it_says(law: Law) -> None:
+def test_anytime_bounds_hold_with_the_stated_probability(law: Law) -> None:
     x = law.draw(500, 10_000)
     for delta in (0.05, 0.2):
         for wrong in (anytime_rejects(x, law.mean, delta), anytime_rejects(1 - x, 1 - law.mean, delta)):

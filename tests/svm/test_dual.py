@@ -372,6 +372,7 @@ def test_machines_with_large_prices_are_solved_through_features(
     )
     certificate = model.certificate_
     assert certificate.primal - certificate.gap <= found.value * (1 + 1e-6)
+    assert certificate.gap <= 1e-2 * found.value  # tol bounds the violation of each pair; the gap adds up 150 rows
     assert certificate.primal == pytest.approx(found.value, rel=1e-3)
     assert certificate.verify(X, y)
 
@@ -407,7 +408,7 @@ def test_steps_end_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"C": 0.0}, "'C'"),
         ({"C": -1.0}, "'C'"),
@@ -416,8 +417,8 @@ def test_steps_end_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"tol": 0.0}, "'tol'"),
     ],
 )
-def test_parameters_are_refused_by_name(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(summula.ParameterError, match=said):
+def test_parameters_are_refused_by_name(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(summula.ParameterError, match=message):
         SVC(**settings).fit([[0.0], [1.0]], [0, 1])
 
 

@@ -56,11 +56,11 @@ def test_the_bound_covers() -> None:
 def test_what_the_theorem_does_not_cover_is_refused() -> None:
     draws = np.random.default_rng(1)
     X, y = draws.normal(size=(60, 2)), draws.integers(0, 2, 60)
-    for model, said in (
+    for model, message in (
         (SVC(), "gamma='scale'"),
         (SVC(gamma=1.0, class_weight="balanced"), "balanced"),
     ):
-        with pytest.raises(summula.DataError, match=said):
+        with pytest.raises(summula.DataError, match=message):
             model.fit(X, y).generalization_bound()
     with pytest.raises(summula.DataError, match="weights"):
         SVC(gamma=1.0).fit(X, y, np.arange(1.0, 61.0)).generalization_bound()

@@ -202,7 +202,7 @@ def test_pegasos_comes_near_the_svm_of_its_scale() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "message"),
     [
         (LinearSVC(C=0.0), "'C'"),
         (LinearSVC(C=np.inf), "finite C"),
@@ -211,6 +211,6 @@ def test_pegasos_comes_near_the_svm_of_its_scale() -> None:
         (PegasosSVC(0.0), "lambda_"),
     ],
 )
-def test_parameters_are_refused_by_name(model: Any, said: str) -> None:
-    with pytest.raises(summula.ParameterError, match=said):
+def test_parameters_are_refused_by_name(model: Any, message: str) -> None:
+    with pytest.raises(summula.ParameterError, match=message):
         model.fit(X, y)

@@ -122,7 +122,7 @@ def test_the_same_seed_gives_the_same_numbers_and_the_estimator_stays_as_it_was(
 
 
 @pytest.mark.parametrize(
-    ("changes", "error", "says"),
+    ("changes", "error", "message"),
     [
         ({"estimator": LogisticRegression()}, ParameterError, "predicts classes"),
         ({"estimator": 3}, ParameterError, "needs an estimator and a function"),
@@ -135,7 +135,7 @@ def test_the_same_seed_gives_the_same_numbers_and_the_estimator_stays_as_it_was(
         ({"sampler": lambda rng: (DESIGN, ["a"] * 40)}, DataError, "y of the test rows must contain numbers"),
     ],
 )
-def test_bad_input(changes, error, says):
+def test_bad_input(changes, error, message):
     given = {"estimator": LinearRegression(), "sampler": fresh, "truth": truth, "n_fits": 3} | changes
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=message):
         bias_variance(**given, random_state=0)

@@ -109,7 +109,7 @@ def test_bad_arguments_of_margin_bound(arguments: Any, message: str) -> None:
         margin_bound(*arguments)
 
 
-def test_a_finite_class_deviates_no_more_often_than_it_says() -> None:
+def test_deviation_bound_of_a_finite_class_holds() -> None:
     """Hypotheses with independent errors come closest to the union bound."""
     rng = np.random.default_rng(0)
     times, n, size, delta = 2_000, 200, 20, 0.2
@@ -125,7 +125,7 @@ def test_a_finite_class_deviates_no_more_often_than_it_says() -> None:
     assert not too_often(np.sum((rng.binomial(n, bad, (times, size - 1)) == 0).any(axis=1)), times, delta)
 
 
-def test_thresholds_on_a_line_deviate_no_more_often_than_they_say() -> None:
+def test_deviation_bound_of_thresholds_on_a_line_holds() -> None:
     """VC dimension 1; the largest deviation is the statistic of Kolmogorov and Smirnov."""
     n, delta = 100, 0.2
     assert stats.kstwo.sf(min(error_bound(n, delta, vc=1, kind="deviation"), 1.0), n) <= delta

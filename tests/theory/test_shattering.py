@@ -143,7 +143,7 @@ def test_a_tree_shatters_any_distinct_points_and_a_stump_does_not():
 
 
 @pytest.mark.parametrize(
-    ("model", "points", "error", "says"),
+    ("model", "points", "error", "message"),
     [
         (Halfspaces(3), TRIANGLE, DataError, "3 coordinates; these have 2"),
         (Halfspaces(2), np.zeros((17, 2)), ParameterError, "2\\^17 labellings; pass at most 16"),
@@ -156,6 +156,6 @@ def test_a_tree_shatters_any_distinct_points_and_a_stump_does_not():
         (LogisticRegression(), None, ParameterError, "fit it first"),
     ],
 )
-def test_bad_input(model, points, error, says):
-    with pytest.raises(error, match=says):
+def test_bad_input(model, points, error, message):
+    with pytest.raises(error, match=message):
         vc_dimension(model) if points is None else shatters(model, points)

@@ -56,7 +56,7 @@ def test_differences_of_costs_are_looked_up() -> None:
     assert known.earlier.tolist() == [1.0, -10.0]
 
 
-def test_a_few_hundred_rows_show_that_a_regression_beats_the_mean() -> None:
+def test_a_few_hundred_rows_suffice_to_beat_the_mean() -> None:
     """A skewed target, of which a third of the variance is explained: 60 held-out rows show it, as a t-test would."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))

@@ -39,8 +39,8 @@ def test_costs_decide() -> None:
         summula.train(table(), "y", models=["naive_bayes"], time=3_600, progress=False, costs=costs)
         for costs in (None, dear)
     )
-    said = [np.mean(np.asarray(one.model.predict(table())) == "yes") for one in (cheap, careful)]
-    assert said[1] > said[0] + 0.1
+    output = [np.mean(np.asarray(one.model.predict(table())) == "yes") for one in (cheap, careful)]
+    assert output[1] > output[0] + 0.1
 
 
 def test_many_pairs_of_columns_leave_discriminants_out() -> None:

@@ -56,7 +56,7 @@ def test_text_that_names_the_classes() -> None:
         np.full(N, 1.0),
     ],
 )
-def test_honest_columns_are_left_alone(column: object) -> None:
+def test_columns_without_leakage_get_no_remark(column: object) -> None:
     assert not found(column, CLASSES)
 
 

@@ -45,7 +45,7 @@ def test_names_of_tasks(given: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ("rmsee", "did you mean 'rmse'"),
         ("acuracy", "did you mean 'accuracy'"),
@@ -53,8 +53,8 @@ def test_names_of_tasks(given: str, name: str) -> None:
         ("zzz", "choose from"),
     ],
 )
-def test_unknown_names_get_the_nearest(given: str, said: str) -> None:
-    with pytest.raises(ParameterError, match=said):
+def test_unknown_names_get_the_nearest(given: str, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
         metric_name(given)
 
 
@@ -65,7 +65,7 @@ def test_a_regression_by_rmse() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "said"),
+    ("options", "error", "message"),
     [
         ({"target": "word", "metric": "rmse"}, ParameterError, "The metric 'rmse' is not for a target of classes"),
         ({"target": "y", "metric": "roc_auc"}, ParameterError, r"with task='classes' \(--task classes\)"),
@@ -74,6 +74,6 @@ def test_a_regression_by_rmse() -> None:
         ({"target": "word", "models": ["random_forest"]}, ParameterError, "did you mean 'forest'"),
     ],
 )
-def test_words_that_do_not_fit(options: dict[str, object], error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
+def test_words_that_do_not_fit(options: dict[str, object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         summula.train(TABLE, **options)  # type: ignore[arg-type]

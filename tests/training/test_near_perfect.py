@@ -19,7 +19,7 @@ def table(noise: float, classes: bool) -> pa.Table:
 
 
 @pytest.mark.parametrize(
-    ("noise", "classes", "said"),
+    ("noise", "classes", "message"),
     [
         (0.0, False, "% of the variance of 'y' on 300 held-out rows, mostly by 'b' and 'a'): possible leakage"),
         (0.3, False, None),
@@ -27,17 +27,17 @@ def table(noise: float, classes: bool) -> pa.Table:
         (0.3, True, None),
     ],
 )
-def test_predictions_that_are_nearly_exact(noise: float, classes: bool, said: str | None, tmp_path: Path) -> None:
+def test_predictions_that_are_nearly_exact(noise: float, classes: bool, message: str | None, tmp_path: Path) -> None:
     # (A lasso path with weak penalties separates classes that a line separates.)
     models = ["logistic_l1"] if classes else ["linear"]
     result = summula.train(table(noise, classes), "y", models=models, time=600, progress=False)
     found = [text for text in result.remarks if "leakage" in text]
     assert not result.leaks
-    if said is None:
+    if message is None:
         assert not found
     else:
         assert len(found) == 1
-        assert said in found[0]
+        assert message in found[0]
         assert "drop=['b', 'a'] in Python" in found[0]
         assert "possible leakage" in result._repr_html_()
         result.report(tmp_path / "report.html")

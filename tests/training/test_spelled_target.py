@@ -32,7 +32,7 @@ def test_they_give_the_model_of_the_numbers() -> None:
     assert f"The target 'price' is text such as {WRITTEN[0]!r}, read as numbers." in result.remarks
 
 
-def test_the_first_odd_value_is_named_and_its_row_left_out() -> None:
+def test_the_first_value_that_is_not_a_number_is_named_and_its_row_left_out() -> None:
     result = trained([*WRITTEN[:50], "on request", *WRITTEN[51:]])
     assert any("1 other value, 'on request', is treated as missing" in one for one in result.remarks)
     assert result.n_training + result.certificate.n == N - 1
@@ -58,9 +58,9 @@ def test_certify_reads_them_too(stream: bool, tmp_path: Path) -> None:
     fresh.write_text("\n".join(["x,price", *rows[80:]]) + "\n")
     options = ["--stream"] if stream else []
     document("train", table, "-t", "price", "-o", tmp_path / "out", "--models", "linear", *options)
-    said = document("certify", tmp_path / "out", fresh)
-    assert said["rows"] == 40
-    assert said["estimate"] < 60
+    output = document("certify", tmp_path / "out", fresh)
+    assert output["rows"] == 40
+    assert output["estimate"] < 60
 
 
 def test_inspect_reads_them_too_and_finds_leakage_among_numbers(tmp_path: Path) -> None:
@@ -71,9 +71,9 @@ def test_inspect_reads_them_too_and_finds_leakage_among_numbers(tmp_path: Path) 
     ]
     rows[3] = rows[3].replace("$", "about ")
     table.write_text("\n".join(["x,price,twice", *rows]) + "\n")
-    said = document("inspect", table, "-t", "price")
-    assert list(said["leaks"]) == ["twice"]
-    remark = next(row["remark"] for row in said["columns"] if row["column"] == "price")
+    output = document("inspect", table, "-t", "price")
+    assert list(output["leaks"]) == ["twice"]
+    remark = next(row["remark"] for row in output["columns"] if row["column"] == "price")
     assert remark == f"the target, numbers: {N - 1} different values"
     result = run("train", table, "-t", "price", "-o", tmp_path / "out", "--models", "linear")
     assert "1 row without a value of 'price' is left out." in result.stderr

@@ -223,7 +223,11 @@ def test_leakage_is_reported() -> None:
         ({"target": FRAME["sick"]}, ParameterError, "^target is a Series; give the name of a column"),
         ({"groups": np.arange(N) // 8}, ParameterError, "^groups is a ndarray; give the name of a column"),
         ({"time_column": FRAME["day"]}, ParameterError, "^time_column is a Series; give the name of a column"),
-        ({"metric": "rmse"}, ParameterError, "average_precision, log_loss\\.$"),  # (task='numbers' is no cure for text)
+        (
+            {"metric": "rmse"},
+            ParameterError,
+            "average_precision, log_loss\\.$",
+        ),  # (task='numbers' does not help for text)
         (
             {"data": NUMBERS, "target": "cost", "class_weight": "balanced"},
             ParameterError,

@@ -115,7 +115,7 @@ def test_machines_of_numbers_do_not_depend_on_units(max_exact: int) -> None:
     assert np.abs(one.predict(X) - y).mean() < 0.5 * np.abs(y - y.mean()).mean()
 
 
-def test_machines_without_time_say_so() -> None:
+def test_machines_out_of_time_warn() -> None:
     X, y = blobs(2)
     for model in (CalibratedSVC(max_time=0.0), ScaledSVR(max_time=0.0)):
         with pytest.raises(TimeLimitError, match="max_time"):

@@ -34,7 +34,7 @@ def test_infinite_values_are_the_outermost():
     np.testing.assert_array_equal(np.searchsorted(edges, [-np.inf, 0.0, 1.0, np.inf]), [0, 1, 2, 3])
 
 
-def test_neighbouring_numbers_are_told_apart():
+def test_adjacent_floats_are_distinguished():
     low = 1.0
     high = np.nextafter(low, 2.0)
     edges = column_edges(np.array([low, high]), None, 255)

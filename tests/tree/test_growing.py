@@ -86,7 +86,7 @@ def test_a_path_uses_features_of_one_interaction_group(monkeypatch):
     assert max(map(len, paths.values())) > 1
 
 
-def test_every_feature_is_drawn_as_often(monkeypatch):
+def test_every_feature_is_drawn_equally_often():
     n = 4_000
     bins = np.random.default_rng(0).integers(0, 50, (n, 10)).astype(np.uint8)
     g = np.random.default_rng(1).normal(size=n).astype(np.float32)
@@ -129,7 +129,7 @@ def test_small_trees_are_the_same_by_a_persistent_group_and_by_one_thread(monkey
 
 
 @pytest.mark.parametrize("group_is_faster", [False, True])
-def test_the_faster_way_is_taken_and_tried_again(group_is_faster):
+def test_the_faster_method_is_chosen_and_measured_again(group_is_faster):
     timer, ways = growing._GroupTimer(always=False), []
     for _ in range(80):
         ways.append(timer.uses_group())
@@ -160,7 +160,7 @@ def test_a_cancelled_grower_stops_at_the_next_node(monkeypatch):
     assert grower._context.state["n_nodes"] == 1
 
 
-def test_a_gain_that_is_rounding_is_none():
+def test_a_gain_within_rounding_is_zero():
     n = 2_000
     bins = np.random.default_rng(0).integers(0, 200, (n, 4)).astype(np.uint8)
     g, h = np.full(n, -0.3, np.float32), np.full(n, 0.21, np.float32)

@@ -198,7 +198,7 @@ def test_one_side_has_at_most_32_categories():
     assert split["left"]["count"] == 32 * 30
 
 
-def test_a_monotone_feature_is_not_split_the_wrong_way():
+def test_splits_respect_monotonicity():
     bins = np.repeat(np.arange(4), 10).astype(np.uint8)[:, None]
     g = np.repeat([3, 1, -1, -3], 10)  # the best values rise
     sums = plain.histogram(bins, np.arange(40), g, np.ones(40, np.int64))

@@ -26,7 +26,7 @@ def model(leaves, classes, n=3_000):
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize(("leaves", "classes"), [(2, 2), (31, 2), (32, 3), (33, 2), (64, 2), (65, 2), (200, 3)])
-def test_scores_are_those_of_the_way_down(leaves, classes, kind, order):
+def test_scores_equal_those_of_traversal(leaves, classes, kind, order):
     fitted, X = model(leaves, classes)
     nodes, rows = fitted._nodes, np.array(fitted._bins.with_bins(X).astype(kind), order=order)
     width = 1 if classes == 2 else classes

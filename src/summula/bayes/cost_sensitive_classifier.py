@@ -215,15 +215,15 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
         -------
         float
         """
-        paid = costs
-        if paid is None:
-            paid = self.costs(X) if callable(self.costs) else self.costs
-        if paid is None:
-            paid = 1.0 - np.eye(len(self.classes_))
+        table = costs
+        if table is None:
+            table = self.costs(X) if callable(self.costs) else self.costs
+        if table is None:
+            table = 1.0 - np.eye(len(self.classes_))
         return -mean_cost(
             y,
             self.predict(X, costs),
-            paid,
+            table,
             classes=self.classes_,
             reject_cost=self.reject_cost,
             sample_weight=sample_weight,

@@ -131,12 +131,12 @@ def mean_cost(
     actions = _places(np.asarray(y_pred), list(table.actions), "action")
     if len(states) != len(actions):
         raise DataError(f"There are {len(states)} true classes and {len(actions)} decisions; pass one of each per row.")
-    paid = table.values[actions, states]
+    incurred = table.values[actions, states]
     if per_sample:
         own = actions < values.shape[1]
         rows = np.arange(len(states))
-        paid = np.where(own, values[rows, np.minimum(actions, values.shape[1] - 1), states], paid)
-    return float(np.average(paid, weights=sample_weight))
+        incurred = np.where(own, values[rows, np.minimum(actions, values.shape[1] - 1), states], incurred)
+    return float(np.average(incurred, weights=sample_weight))
 
 
 def _places(labels: NDArray[Any], known: list[Any], what: str) -> NDArray[np.intp]:
@@ -218,8 +218,8 @@ class expected_cost:
         -------
         float
         """
-        paid = self.costs if costs is None else costs
-        if paid is None:
+        table = self.costs if costs is None else costs
+        if table is None:
             raise ParameterError(
                 "expected_cost() has no costs: pass expected_cost(costs=...), or per-row costs as metadata, such as "
                 "GridSearchCV(..., scoring=expected_cost()).fit(X, y, costs=...) with metadata routing enabled."
@@ -228,7 +228,7 @@ class expected_cost:
         return -mean_cost(
             y,
             estimator.predict(X, costs=costs) if decides else estimator.predict(X),
-            paid,
+            table,
             classes=estimator.classes_,
             reject_cost=self.reject_cost,
             sample_weight=sample_weight,

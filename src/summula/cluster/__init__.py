@@ -1,8 +1,8 @@
 """Clustering.
 
 Reading order: `k_means` (the estimator and the problem), `seeding` (initial centres), `lloyd` (the loop), `passes` (one
-pass as a sum over rows), `k_means_kernels` and `seeding_kernels` (compiled loops), `certificate` (the lower bound),
-`selection` (number of clusters).
+pass as a sum over rows), `k_means_kernels`, `score_kernels` and `seeding_kernels` (compiled loops), `certificate` (the
+lower bound), `selection` (number of clusters).
 """
 
 from summula.cluster.k_means import KMeans

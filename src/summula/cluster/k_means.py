@@ -281,7 +281,7 @@ def compile_kernels(run: Run, n_clusters: int) -> None:
     source = run.source
     if source.is_sparse or run.is_remote or are_few(source.n_rows, n_clusters, source.n_features):
         return
-    from summula.cluster.k_means_kernels import assign_rows, compile_assignment
+    from summula.cluster.score_kernels import assign_rows, compile_assignment
 
     if not assign_rows.signatures:
         expect_kernels(f"summula.cluster.seeding_kernels:compile_passes:{run.source.dtype.name}")

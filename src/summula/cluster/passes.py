@@ -8,7 +8,7 @@ With rows x_i, weights w_i and centres c_1, ..., c_k, a pass assigns every row t
 so that the new centres are c_a + T_a / W_a, the means of the clusters. The sums are about the old centres, which has no
 extra cost (the differences are those of D) and is accurate for clusters far from 0.
 
-Assignments are the same with and without bounds (see `k_means_kernels`). For rows in memory, bounds on the distances to
+Assignments are the same with and without bounds (see `score_kernels`). For rows in memory, bounds on the distances to
 the other centres are maintained between passes, which avoids the comparison with all centres for most rows: one bound
 per row (Hamerly), one per group of about ten centres (Yinyang) or one per centre (Elkan). For rows of files the labels
 are stored, at four bytes each; for rows in other processes nothing is, and a pass also compares with the previous
@@ -273,7 +273,8 @@ def assign(X: Any, centres: Centres, state: RowState, own: Array) -> int:
     """
     if hasattr(X, "indptr"):
         return _assign_sparse(X, centres, state.labels, own)
-    from summula.cluster.k_means_kernels import assign_few_rows, open_rows
+    from summula.cluster.k_means_kernels import assign_few_rows
+    from summula.cluster.score_kernels import open_rows
 
     n, d = X.shape
     if not state.lower.shape[1] and are_few(n, len(centres.values), d):
@@ -295,7 +296,7 @@ def assign(X: Any, centres: Centres, state: RowState, own: Array) -> int:
 
 def _compare(X: Array, centres: Centres, rows: Array, block: Array, lengths: Array, out: tuple[Array, ...]) -> int:
     """Compare some rows with all centres; return the number of changed labels."""
-    from summula.cluster.k_means_kernels import TILE, assign_rows
+    from summula.cluster.score_kernels import TILE, assign_rows
 
     rows_of_centres, margin = centres.scoring
     k, d, groups = len(centres.values), X.shape[1], len(centres.ends) - 1

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from summula.cluster.k_means_kernels import add_rows, open_rows, square_distance, squared_distances
+from summula.cluster.k_means_kernels import add_rows, square_distance, squared_distances
+from summula.cluster.score_kernels import open_rows
 from summula.core.compilation.compile import internal_kernel, non_allocating_kernel, row_dtypes
 from summula.core.data.layout.blocks import scratch_block
 
@@ -29,39 +30,40 @@ def reseed(X: Any, C: Any, first: int, candidates: Any, weights: Any, scale: flo
     out : receives the sum of w D in units of 1 / scale, first without a candidate, then with each.
     Returns the largest w D.
     """
+    centres = C, first, candidates
     if X.shape[1] > _NARROW:
         apart = np.empty((len(candidates), len(C)))
         squared_distances(candidates, C, apart)
-        return float(reseed_rows(X, C, first, candidates, apart, weights, scale, state, out))
+        return float(reseed_rows(X, centres, apart, weights, scale, state, out))
     block = scratch_block("k-means seeding", X.shape[1] + 1, _SIDE_BY_SIDE)
-    return float(reseed_narrow_rows(X, C, first, candidates, weights, scale, block, state, out))
+    return float(reseed_narrow_rows(X, centres, weights, scale, block, state, out))
 
 
 @non_allocating_kernel
-def reseed_narrow_rows(
-    X: Any, C: Any, first: int, candidates: Any, weights: Any, scale: float, block: Any, state: Any, out: Any
-) -> float:
-    """As `reseed`; `block` is scratch memory for transposed rows and their distances."""
+def reseed_narrow_rows(X: Any, centres: Any, weights: Any, scale: float, block: Any, state: Any, out: Any) -> float:
+    """As `reseed`, where `centres` is (C, first, candidates).
+
+    block : scratch memory for transposed rows and their distances.
+    """
     largest = 0.0
     for start in range(0, len(X), _SIDE_BY_SIDE):
         stop = start + _SIDE_BY_SIDE if start + _SIDE_BY_SIDE < len(X) else len(X)
         for i in range(start, stop):
             for j in range(X.shape[1]):
                 block[j, i - start] = X[i, j]
-        found = _reseed_block(block, start, stop, C, first, candidates, weights, scale, state, out)
+        found = _reseed_block(block, (start, stop), centres, weights, scale, state, out)
         largest = found if found > largest else largest
     return largest
 
 
 @non_allocating_kernel
-def reseed_rows(
-    X: Any, C: Any, first: int, candidates: Any, apart: Any, weights: Any, scale: float, state: Any, out: Any
-) -> float:
+def reseed_rows(X: Any, centres: Any, apart: Any, weights: Any, scale: float, state: Any, out: Any) -> float:
     """Do the same row by row, for many columns, skipping candidates that cannot be nearer.
 
     apart : D between candidates (rows) and centres (columns): a candidate whose distance to the own centre of a row is
         at least twice that of the row cannot be nearer.
     """
+    C, first, candidates = centres
     closest, nearest = state
     largest, weighted, m = 0.0, len(weights) > 0, len(candidates)
     for i in range(len(X)):
@@ -87,19 +89,10 @@ def reseed_rows(
 
 
 @internal_kernel
-def _reseed_block(
-    block: Any,
-    start: int,
-    stop: int,
-    C: Any,
-    first: int,
-    candidates: Any,
-    weights: Any,
-    scale: float,
-    state: Any,
-    out: Any,
-) -> float:
-    """Do the same for some transposed rows, one per column of `block`, which is vectorised over rows."""
+def _reseed_block(block: Any, rows: Any, centres: Any, weights: Any, scale: float, state: Any, out: Any) -> float:
+    """Do the same for the rows from rows[0] up to rows[1], transposed to columns of `block`, for vectorisation."""
+    start, stop = rows
+    C, first, candidates = centres
     closest, nearest = state
     n, E = stop - start, block[len(block) - 1]
     for s in range(first, len(C)):

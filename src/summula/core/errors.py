@@ -1,4 +1,4 @@
-"""Exceptions and warnings. Each message says what is wrong, where, and what to do about it."""
+"""Exceptions and warnings. Each message states what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ClusterError(RuntimeError):
 
 
 class AccuracyWarning(UserWarning):
-    """A result is less accurate than usual; the message says how to improve it."""
+    """A result is less accurate than usual; the message states how to improve it."""
 
 
 class CollapseWarning(UserWarning):

@@ -271,14 +271,14 @@ class Recipe:
         if isinstance(blocks[0][0], MemorySource):
             return _joined(blocks[0])
         try:
-            rows, beside = self._read(blocks)
+            rows, row_data = self._read(blocks)
         except DataError as error:
             # A block does not know the number of its first row.
             raise DataError(f"{error} (Rows counted from row {start}.)") if start else error from None
-        if "weight" in beside:
-            beside["weight"] = checked_weight(beside["weight"], start)
+        if "weight" in row_data:
+            row_data["weight"] = checked_weight(row_data["weight"], start)
         names = self.names, self.target_names
-        return replace(MemorySource(rows, None, None, self.dtype, *names, start, self.one_target), **beside)
+        return replace(MemorySource(rows, None, None, self.dtype, *names, start, self.one_target), **row_data)
 
     def _read(self, blocks: list[list[Any]]) -> tuple[Any, dict[str, Any]]:
         """Return the features, and the other columns by name."""
@@ -291,19 +291,19 @@ class Recipe:
         rows = _stacked([self._features(block) for block in blocks[0]])
         numbers = [np.concatenate([column_numbers(one, self.estimator) for one in column]) for column in popped]
         others = iter(np.concatenate([array_of(block) for block in column]) for column in blocks[1:])
-        beside: dict[str, Any] = {}
+        row_data: dict[str, Any] = {}
         if self.offset is not None:
-            beside["offset"] = numbers.pop().astype(np.float64)
+            row_data["offset"] = numbers.pop().astype(np.float64)
         if self.n_targets or self.labelled:
             given = np.column_stack(numbers[: len(self.targets)]) if self.targets else next(others)
             if self.labelled:
-                beside["codes"] = given.reshape(len(given)).astype(np.int32)
+                row_data["codes"] = given.reshape(len(given)).astype(np.int32)
             else:
-                beside["y"] = as_targets(given, len(given), self.estimator).reshape(len(given), -1)
+                row_data["y"] = as_targets(given, len(given), self.estimator).reshape(len(given), -1)
         if self.weighted:
             given = numbers[-1] if self.weight else next(others)
-            beside["weight"] = real_numbers(given, WEIGHT, self.estimator).astype(np.float64)
-        return rows, beside
+            row_data["weight"] = real_numbers(given, WEIGHT, self.estimator).astype(np.float64)
+        return rows, row_data
 
     def _features(self, block: Any) -> Any:
         if is_frame(block):
@@ -333,8 +333,10 @@ def _stacked(pieces: list[Any]) -> Any:
 
 
 def _joined(sources: list[MemorySource]) -> MemorySource:
-    beside: dict[str, Any] = {name: np.concatenate([one.beside[name] for one in sources]) for name in sources[0].beside}
-    return replace(sources[0], rows=_stacked([one.rows for one in sources]), **beside)
+    row_data: dict[str, Any] = {
+        name: np.concatenate([one.row_data[name] for one in sources]) for name in sources[0].row_data
+    }
+    return replace(sources[0], rows=_stacked([one.rows for one in sources]), **row_data)
 
 
 @sizeof.register(MemorySource)
@@ -345,7 +347,7 @@ def _size_of_rows(source: MemorySource) -> int:
         arrays = [rows.data, rows.indices, rows.indptr]
     else:
         arrays = list(rows) if isinstance(rows, tuple) else [rows]
-    return sum(array.nbytes for array in [*arrays, *source.beside.values()])
+    return sum(array.nbytes for array in [*arrays, *source.row_data.values()])
 
 
 class Elsewhere(Source):
@@ -389,6 +391,6 @@ def grounded(source: Source, ground: Source) -> Source:
     """Return the same function of other rows."""
     if not hasattr(source, "base"):
         return ground
-    twin = copy.copy(source)
-    twin.base = grounded(source.base, ground)
-    return twin
+    copied = copy.copy(source)
+    copied.base = grounded(source.base, ground)
+    return copied

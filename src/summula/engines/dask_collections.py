@@ -78,8 +78,8 @@ class DaskSource(Elsewhere):
         if self._holdings is None or self._holdings.client is not where.client:
             self._holdings = Holdings(where.client, self.columns, self.recipe, where.retries)
         # A sparse value is stored with its column index.
-        beside = self.n_targets + self.weighted + self.labelled + self.shifted
-        self._holdings.row_bytes = (12 if self.is_sparse else 8) * self.width + 8 * beside
+        n_more = self.n_targets + self.weighted + self.labelled + self.shifted
+        self._holdings.row_bytes = (12 if self.is_sparse else 8) * self.width + 8 * n_more
         return self._holdings
 
     def elsewhere(self) -> Elsewhere:
@@ -95,9 +95,9 @@ class DaskSource(Elsewhere):
 
     def reopened(self) -> DaskSource:
         """Return the same collections, computed by the cluster that is in use now."""
-        twin = copy.copy(self)
-        twin._where, twin._holdings = _engine(), None
-        return twin
+        copied = copy.copy(self)
+        copied._where, copied._holdings = _engine(), None
+        return copied
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_where": None, "_holdings": None}  # clusters are not pickled

@@ -37,9 +37,9 @@ Array = NDArray[Any]
 _MOST_FEATURES = 1_000_000  # maximum number of features of an explicit map
 
 
-def _check(name: str, value: float, *, positive: bool = False) -> None:
-    if not (np.isfinite(value) and (value > 0 if positive else value >= 0)):
-        raise ParameterError(f"{name} of a kernel must be {'positive' if positive else '0 or more'}, got {value!r}.")
+def _check(name: str, value: float) -> None:
+    if not (np.isfinite(value) and value >= 0):
+        raise ParameterError(f"{name} of a kernel must be 0 or more, got {value!r}.")
 
 
 @schema.saved()

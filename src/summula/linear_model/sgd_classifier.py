@@ -1,7 +1,7 @@
 """Linear classifiers fitted by stochastic gradient descent, one versus rest.
 
 The objective, the steps and the stopping rule are in `optimize/solvers/stochastic_descent/solver.py`, the scores of
-several classes in `classifier.py` beside it, the losses in `losses/scores.py`.
+several classes in its `classifier.py`, the losses in `losses/scores.py`.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def discretize(
     S, A = len(grid), len(choices)
     points, rng = grid.points, random_generator(random_state)
     counts = sparse.csr_matrix((S * A, S))
-    paid, ended = np.zeros(S * A), np.zeros(S * A)
+    received, ended = np.zeros(S * A), np.zeros(S * A)
     total = S * A * n_samples
     for start in range(0, total, _BATCH):
         rows = np.arange(start, min(start + _BATCH, total)) // n_samples
@@ -149,9 +149,9 @@ def discretize(
         weights = weights * ~outcome.terminated[:, None]
         places = (np.repeat(rows, after.shape[1]), after.ravel())
         counts = counts + sparse.csr_matrix((weights.ravel(), places), counts.shape)  # (1)
-        paid += np.bincount(rows, outcome.rewards, S * A)
+        received += np.bincount(rows, outcome.rewards, S * A)
         ended += np.bincount(rows, outcome.terminated, S * A)
-    rewards = (paid / n_samples).reshape(S, A)
+    rewards = (received / n_samples).reshape(S, A)
     mdp = MDP(counts / n_samples, rewards, discount, termination=(ended / n_samples).reshape(S, A))
     return Discretization(mdp, grid, choices, interpolation)
 

@@ -95,7 +95,7 @@ def simulate(process: Process, policy: Any, states: Numbers, n_steps: int, rng: 
     E, A = len(states), process.n_actions
     visited = np.full((E, n_steps + 1), -1, np.int64)
     acted = np.full((E, n_steps), -1, np.int64)
-    paid, lengths = np.zeros((E, n_steps)), np.full(E, n_steps)
+    received, lengths = np.zeros((E, n_steps)), np.full(E, n_steps)
     ended = np.zeros(E, bool)
     cumulated = np.cumsum(process.P.data)
     before = np.concatenate([[0.0], cumulated])[process.P.indptr]
@@ -112,16 +112,18 @@ def simulate(process: Process, policy: Any, states: Numbers, n_steps: int, rng: 
         goes = ~ends
         place = _drawn_entries(process, row[goes], u[goes], cumulated, before)
         acted[live, t] = a
-        paid[live[goes], t] = process.r[row[goes]] if process.rewards is None else process.rewards[place]
+        received[live[goes], t] = process.r[row[goes]] if process.rewards is None else process.rewards[place]
         # Rewards that depend on the next state are 0 if there is none.
-        paid[live[ends], t] = process.r[row[ends]] if process.rewards is None else 0.0
+        received[live[ends], t] = process.r[row[ends]] if process.rewards is None else 0.0
         visited[live[goes], t + 1] = process.P.indices[place]
         ended[live[ends]], lengths[live[ends]] = True, t + 1
         live = live[~ends]
         if not len(live):
             break
     longest = int(lengths.max(initial=0))
-    return Trajectories(visited[:, : longest + 1], acted[:, :longest], paid[:, :longest], lengths, ended, process.gamma)
+    return Trajectories(
+        visited[:, : longest + 1], acted[:, :longest], received[:, :longest], lengths, ended, process.gamma
+    )
 
 
 def _drawn_actions(cumulated: Array, table: Array, u: Array) -> Numbers:

@@ -33,7 +33,6 @@ _SPREADS = (
     | schema.Array("float64", "n_components", "n_features")
     | schema.Array("float64", "n_components")
 )
-_RANKS = {"full": 3, "tied": 2, "diag": 2, "spherical": 1}
 _LARGEST_FACTOR = 1e150  # largest value whose square is finite
 
 

@@ -349,11 +349,11 @@ class KNeighborsModel(LeaveOneOutCurve, NeighborSearch):
         """Return a model with few rows in place of one whose rows are in files."""
         if not self._is_streamed:
             return self
-        twin = copy.copy(self)
+        copied = copy.copy(self)
         k, d = self._checked_k(None), self.n_features_in_
         self._check_count(k, own=False)
-        twin._fit_X = np.arange(float(k * d)).reshape(k, d)
-        return twin
+        copied._fit_X = np.arange(float(k * d)).reshape(k, d)
+        return copied
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
-    *("GREY", "INK", "axes", "beside", "check_installed", "colour", "colour_bar", "dress", "key_text", "keyed"),
+    *("GREY", "INK", "axes", "legend_outside", "check_installed", "colour", "colour_bar", "dress", "key_text", "keyed"),
     "marker",
 ]
 
@@ -107,7 +107,7 @@ def keyed(
         text.set_parse_math(False)
 
 
-def beside(ax: Any) -> None:
+def legend_outside(ax: Any) -> None:
     """Move the legend to the right of the axes."""
     legend = ax.get_legend()
     if legend is not None:

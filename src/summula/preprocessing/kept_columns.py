@@ -1,4 +1,4 @@
-"""Columns of the input that are written unchanged beside predictions: integers remain integers, codes remain text."""
+"""Columns of the input that are written unchanged next to predictions: integers remain integers, codes remain text."""
 
 from __future__ import annotations
 

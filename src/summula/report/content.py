@@ -54,7 +54,7 @@ class Content(NamedTuple):
     promises : sequence of str
         Assumptions of the guarantee.
     facts : sequence of pairs of str
-        Shown beside the verdict.
+        Shown next to the verdict.
     sections : sequence of pairs
         A heading, and its figures, galleries and tables.
     command : str

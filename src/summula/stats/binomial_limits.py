@@ -42,10 +42,10 @@ def lower_limit(k: Any, n: Any, delta: float) -> Array:
     interior = k > 0
     with np.errstate(all="ignore"):
         found = betaincinv(np.where(interior, k, 1.0), n - k + 1, delta)
-    careful = interior & _beyond_scipy(found, n, delta)
+    is_extreme = interior & _beyond_scipy(found, n, delta)
     limit = np.array(np.clip(found * (1 - _slack(n)) - _EPS, 0.0, 1.0))
-    if careful.any():
-        limit[careful] = (1 - 4 * _EPS) * expit(_log_odds(k[careful], n[careful], delta))
+    if is_extreme.any():
+        limit[is_extreme] = (1 - 4 * _EPS) * expit(_log_odds(k[is_extreme], n[is_extreme], delta))
     return np.where(interior, limit, 0.0)
 
 
@@ -55,11 +55,11 @@ def upper_limit(k: Any, n: Any, delta: float) -> Array:
     interior = k < n
     with np.errstate(all="ignore"):
         found = betainccinv(k + 1, np.where(interior, n - k, 1.0), delta)
-    careful = interior & _beyond_scipy(found, n, delta)
+    is_extreme = interior & _beyond_scipy(found, n, delta)
     limit = np.array(np.clip(found * (1 + _slack(n)) + _EPS, 0.0, 1.0))
-    if careful.any():
-        odds = -_log_odds((n - k)[careful], n[careful], delta)
-        limit[careful] = np.minimum((1 + 4 * _EPS) * expit(odds), 1.0)
+    if is_extreme.any():
+        odds = -_log_odds((n - k)[is_extreme], n[is_extreme], delta)
+        limit[is_extreme] = np.minimum((1 + 4 * _EPS) * expit(odds), 1.0)
     return np.where(interior, limit, 1.0)
 
 

@@ -56,8 +56,8 @@ def _tree_fits_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     """Check a saved model: there is one tree, and only categorical columns are split by category."""
     if sizes["n_trees"] != 1:
         return f"there are {sizes['n_trees']} trees instead of one"
-    asked = model._nodes.column[model._nodes.category >= 0]
-    if not model._bins.categorical[asked].all():
+    split_on_sets = model._nodes.column[model._nodes.category >= 0]
+    if not model._bins.categorical[split_on_sets].all():
         return "a node splits a numeric column by category"
     return None
 

@@ -23,6 +23,7 @@ _KERNELS = (
     "summula.core.engine.random_kernels",
     "summula.core.engine.worker_group",
     "summula.cluster.k_means_kernels",
+    "summula.cluster.score_kernels",
     "summula.cluster.seeding_kernels",
     "summula.decomposition.principal.krylov_kernels",
     "summula.ensemble.histogram.boosting_kernels",
@@ -58,7 +59,7 @@ _KERNELS = (
 _LONGEST = (
     "summula.tree.growing.grower",
     "summula.optimize.solvers.stochastic_descent.kernels",
-    "summula.cluster.k_means_kernels",
+    "summula.cluster.score_kernels",
     "summula.tree.exact.grower",
     "summula.tree.binned.grower",
     "summula.tree.prediction.scoring_kernels",

@@ -55,9 +55,9 @@ def cached(source: Source, *, scattered: bool = False, passes: int = 1) -> Sourc
         kept = cached(source.base, scattered=scattered, passes=passes)
         if kept is source.base:
             return source
-        twin = copy.copy(source)  # factors or lifts of rows that are decoded once
-        twin.base = kept
-        return twin
+        copied = copy.copy(source)  # factors or lifts of rows that are decoded once
+        copied.base = kept
+        return copied
     if not isinstance(source, ScanSource) or getattr(source.engine(), "remote", False) or not hasattr(os, "preadv"):
         return source
     if source.plain and not scattered and passes < _MANY:
@@ -164,10 +164,10 @@ class CachedSource(WrappedSource):
         try:
             self._put(rows, chunk.start * self.n_features * self.dtype.itemsize)
             if self._record.names:
-                beside = np.empty(len(chunk), self._record)
-                for name, values in chunk.beside.items():
-                    beside[name] = values
-                self._put(beside, self._rest + chunk.start * self._record.itemsize)
+                row_data = np.empty(len(chunk), self._record)
+                for name, values in chunk.row_data.items():
+                    row_data[name] = values
+                self._put(row_data, self._rest + chunk.start * self._record.itemsize)
         except OSError as error:  # the disk is full: continue with the files
             _log.info("the scratch file is given up: %s", error)
             self._closed, kept = True, False
@@ -207,8 +207,8 @@ class CachedSource(WrappedSource):
         chunk = Chunk(rows, None, None, start, stop, self.dtype)
         if not self._record.names:
             return chunk
-        beside = self._get((n,), self._record, self._rest + start * self._record.itemsize)
-        columns: dict[str, Any] = {name: np.ascontiguousarray(beside[name]) for name in self._record.names}
+        row_data = self._get((n,), self._record, self._rest + start * self._record.itemsize)
+        columns: dict[str, Any] = {name: np.ascontiguousarray(row_data[name]) for name in self._record.names}
         return replace(chunk, **columns)
 
     def release(self) -> None:

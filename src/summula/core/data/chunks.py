@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from summula.core.data.sources import Source
 
 __all__ = [
-    "BESIDE",
+    "ROW_DATA",
     "Chunk",
     "Part",
     "chunk_rows_for",
@@ -67,8 +67,8 @@ def part_rows_for(chunk_rows: int, width: float, n_features: int, n_rows: int) -
     return chunk_rows * max(1, int(wanted // chunk_rows))
 
 
-# What a row has beside its features.
-BESIDE = ("y", "weight", "codes", "offset", "groups")
+# What a row has in addition to its features.
+ROW_DATA = ("y", "weight", "codes", "offset", "groups")
 
 
 @dataclass(frozen=True)
@@ -171,9 +171,9 @@ class Chunk:
         return {}
 
     @property
-    def beside(self) -> dict[str, Any]:
+    def row_data(self) -> dict[str, Any]:
         """Columns in addition to the features, by name."""
-        return {name: values for name in BESIDE if (values := getattr(self, name)) is not None}
+        return {name: values for name in ROW_DATA if (values := getattr(self, name)) is not None}
 
     @property
     def order(self) -> Literal["C", "F"]:
@@ -296,8 +296,8 @@ class Chunk:
         else:
             rows = self.X[index]
         n = len(rows[0]) if isinstance(rows, tuple) else int(rows.shape[0])
-        beside: dict[str, Any] = {name: values[index] for name, values in self.beside.items()}
-        return replace(self, rows=rows, **beside, stop=self.start + n)
+        row_data: dict[str, Any] = {name: values[index] for name, values in self.row_data.items()}
+        return replace(self, rows=rows, **row_data, stop=self.start + n)
 
     def write(self, out: Array, origin: Array | None = None) -> Array:
         """Copy dense features minus `origin` into `out`, of shape (n, n_features), and return it."""

@@ -31,6 +31,8 @@ __all__ = [
 
 Array = NDArray[Any]
 
+_MOST_NAMES = 8  # number of columns that error messages list
+
 
 def is_frame(X: Any) -> bool:
     """Return whether X is a dataframe, without importing a frame library."""
@@ -115,9 +117,10 @@ def no_such_column(name: str, columns: Iterable[Any]) -> str:
     return f"The data have no column {name!r}{hint}"
 
 
-def _listed(names: Iterable[Any], most: int = 8) -> str:
+def _listed(names: Iterable[Any]) -> str:
     shown = [repr(name) for name in names]
-    return ", ".join(shown[:most]) + (f" and {len(shown) - most} more" if len(shown) > most else "")
+    more = len(shown) - _MOST_NAMES
+    return ", ".join(shown[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def column_numbers(column: Any, estimator: str, advice: str | None = None) -> Array:

@@ -290,8 +290,8 @@ class ScanSource(Source):
 
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
         """Yield the rows from `start` up to `stop`, in chunks that end at multiples of `chunk_rows`."""
-        beside = [name for name in (self.weight, self.offset, self.groups) if name is not None]
-        wanted = [*self.features, *self.targets, *beside, *self.texts]
+        row_data = [name for name in (self.weight, self.offset, self.groups) if name is not None]
+        wanted = [*self.features, *self.targets, *row_data, *self.texts]
         pieces: list[Piece] = []
         at, end = start, min(_next_line(start, chunk_rows), stop)
         filled = start
@@ -322,20 +322,20 @@ class ScanSource(Source):
 
     def _beside(self, pieces: list[Piece], start: int) -> dict[str, Any]:
         """Return the columns in addition to the features, in the requested order."""
-        beside: dict[str, Any] = {}
+        row_data: dict[str, Any] = {}
         place = self.n_features + len(self.targets)
         if self.labels is not None and self.targets:
-            beside["codes"] = self.labels.codes(_values(pieces, self.n_features), start)
+            row_data["codes"] = self.labels.codes(_values(pieces, self.n_features), start)
         elif self.targets:
             columns = [_joined(pieces, j) for j in range(self.n_features, place)]
-            beside["y"] = columns[0][:, None] if len(columns) == 1 else np.column_stack(columns)
+            row_data["y"] = columns[0][:, None] if len(columns) == 1 else np.column_stack(columns)
         if self.weight is not None:
-            beside["weight"], place = checked_weight(_joined(pieces, place), start), place + 1
+            row_data["weight"], place = checked_weight(_joined(pieces, place), start), place + 1
         if self.offset is not None:
-            beside["offset"], place = _joined(pieces, place), place + 1
+            row_data["offset"], place = _joined(pieces, place), place + 1
         if self.groups is not None:
-            beside["groups"] = group_numbers(_values(pieces, place), start)
-        return beside
+            row_data["groups"] = group_numbers(_values(pieces, place), start)
+        return row_data
 
     def _coded(self, columns: tuple[Array, ...], start: int) -> tuple[Array, ...]:
         """Return features with text columns as codes of factors."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.chunks import BESIDE, Chunk, Part, chunk_rows_for, part_rows_for
+from summula.core.data.chunks import ROW_DATA, Chunk, Part, chunk_rows_for, part_rows_for
 from summula.core.data.layout.blocks import load_kernel
 from summula.core.data.layout.stored_rows import FactorRows, SparseRows
 from summula.core.engine.engine import Engine, current_engine
@@ -187,9 +187,9 @@ class MemorySource(Source):
         return self.groups is not None
 
     @property
-    def beside(self) -> dict[str, Any]:
+    def row_data(self) -> dict[str, Any]:
         """Columns in addition to the features, by name."""
-        return {name: values for name in BESIDE if (values := getattr(self, name)) is not None}
+        return {name: values for name in ROW_DATA if (values := getattr(self, name)) is not None}
 
     @property
     def is_sparse(self) -> bool:
@@ -235,14 +235,14 @@ class MemorySource(Source):
         """Return the source restricted to these rows, with their global numbers, for pickling."""
         chunk = self.chunk(start, stop)
         rows = chunk.X if self.is_sparse else chunk.rows
-        return replace(self, rows=rows, **chunk.beside, first_row=start)
+        return replace(self, rows=rows, **chunk.row_data, first_row=start)
 
     @classmethod
     def of_chunk(cls, chunk: Chunk, like: Source) -> MemorySource:
         """Return the rows of a chunk as a source in memory, numbered from 0, with the names of the original source."""
         rows = chunk.rows.csr() if chunk.is_sparse else chunk.rows if chunk.has_factors else chunk.X
         held = cls(rows, None, None, like.dtype, like.names, like.target_names, one_target=like.one_target)
-        return replace(held, **chunk.beside)
+        return replace(held, **chunk.row_data)
 
 
 class WrappedSource(Source):
@@ -284,9 +284,9 @@ class WrappedSource(Source):
 
     def reopened(self) -> Source:
         """Return the source for passes after it was released."""
-        twin = copy.copy(self)
-        twin.base = self.base.reopened()
-        return twin
+        copied = copy.copy(self)
+        copied.base = self.base.reopened()
+        return copied
 
     def check_unchanged(self, estimator: str) -> None:
         """Raise if files are not those that the estimator was fitted to."""

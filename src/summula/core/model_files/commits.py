@@ -2,7 +2,7 @@
 
 `training/results_folder.py` writes several files to a staging folder and commits them by a manifest; then it moves
 them to their names. If its process dies in between, the manifest stays, and readers find the files by it: a model is
-never read beside the certificate of another.
+never read together with the certificate of another.
 """
 
 from __future__ import annotations

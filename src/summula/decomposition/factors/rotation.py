@@ -22,7 +22,7 @@ _TOL = 1e-6
 _MAX_STEPS = 100
 
 
-def rotated(loadings: Array, method: str, tol: float = _TOL) -> Array:
+def rotated(loadings: Array, method: str) -> Array:
     """Return the loadings, shape (k, d), rotated by varimax or quartimax."""
     L = loadings.T
     T, before = np.eye(L.shape[1]), 0.0
@@ -31,7 +31,7 @@ def rotated(loadings: Array, method: str, tol: float = _TOL) -> Array:
         G = B**3 - (B * (B**2).mean(axis=0) if method == "varimax" else 0.0)
         U, singular, Vt = np.linalg.svd(L.T @ G)
         T, now = U @ Vt, float(singular.sum())
-        if before and now < before * (1 + tol):
+        if before and now < before * (1 + _TOL):
             break
         before = now
     return np.ascontiguousarray((L @ T).T)

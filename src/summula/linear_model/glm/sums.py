@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
-from summula.core.data.layout.blocks import aligned, empty_block, inner, product, scratch_block
+from summula.core.data.layout.blocks import aligned, inner, product, scratch_block
 from summula.core.errors import DataError
 from summula.core.numerics.sums import Sum, merged_by
+from summula.linear_model.glm.softmax_hessian import SoftmaxCurvature, softmax_hessian
 from summula.losses import Logistic, Loss, Multinomial, PoissonLog, Squared
 
 __all__ = [
@@ -42,9 +43,6 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-
-_FEW_CLASSES = 4  # maximum number of classes for which the Hessian of softmax is computed pair by pair
-_WIDE_ROWS = 512  # rows per block for softmax; a row has as many values as there are parameters
 
 
 class At(NamedTuple):
@@ -217,25 +215,21 @@ def _check_support(chunk: Chunk, family: Any) -> None:
         )
 
 
-class _Softmax(NamedTuple):
-    """Curvature of softmax: w and the probabilities, from which C = w (diag(p) - p p')."""
-
-    weight: Array
-    p: Array
-
-
 # Losses whose curvature does not depend on y, so that observed and expected curvature agree.
 CANONICAL = (Squared, Logistic, PoissonLog, Multinomial)
 
 
 def derivatives_at(point: At, y: Array, eta: Array, w: Array | None) -> tuple[float, Array, Any]:
-    """Return the weighted value, and the weighted slope (n, K) and curvature (n,) of each row (`_Softmax` if K > 1)."""
+    """Return the weighted value, and the weighted slope (n, K) and curvature of each row.
+
+    The curvature has shape (n,), or is a `SoftmaxCurvature` if K > 1.
+    """
     loss = point.loss
     if isinstance(loss, Multinomial):
         value, slope, p = loss.slopes_and_probabilities(y, eta)
         if w is not None:
             slope *= w[:, None]
-        return _total(value, w), slope, _Softmax(np.ones(len(y)) if w is None else w, p)
+        return _total(value, w), slope, SoftmaxCurvature(np.ones(len(y)) if w is None else w, p)
     value, s, c = loss.derivatives(y, eta[:, 0])
     if not point.expected and not isinstance(loss, CANONICAL):
         c = loss.curvature(y, eta[:, 0])
@@ -252,7 +246,7 @@ def _total(value: Array, w: Array | None) -> float:
 
 def inner_of(curvature: Any) -> Array:
     """Return the block of H of the intercepts."""
-    if isinstance(curvature, _Softmax):
+    if isinstance(curvature, SoftmaxCurvature):
         weighted = curvature.p * curvature.weight[:, None]
         return np.diag(weighted.sum(axis=0)) - product(aligned(weighted).T, curvature.p)
     return np.array([[curvature.sum()]])
@@ -271,7 +265,7 @@ def _inner_blocks(hessian: Array, outputs: int) -> Array:
 
 def _pairs(curvature: Any, outputs: int) -> Any:
     """Yield the weights of z z' in each block (k, l), k <= l, of H."""
-    if not isinstance(curvature, _Softmax):
+    if not isinstance(curvature, SoftmaxCurvature):
         yield 0, 0, curvature
         return
     w, p = curvature
@@ -295,12 +289,12 @@ def dense_sums(
         largest = np.maximum(block.max(axis=0, initial=0.0), -block.min(axis=0, initial=0.0))[first:].astype(np.float64)
     if point.order < 2:
         return gradient, None, largest
-    if outputs == 1 and not isinstance(curvature, _Softmax):
+    if outputs == 1 and not isinstance(curvature, SoftmaxCurvature):
         # NumPy recognises a matrix times its own transpose and computes one triangle (syrk), without the GIL.
         scaled = scratch_block("scaled rows", len(block), block.shape[1], block.dtype) if keep else block
         np.multiply(block, np.sqrt(np.maximum(curvature, 0.0)).astype(block.dtype)[:, None], out=scaled)
         return gradient, (scaled.T @ scaled).astype(np.float64, copy=False), largest
-    return gradient, _softmax_hessian(block, curvature), largest
+    return gradient, softmax_hessian(block, curvature), largest
 
 
 def _factor_sums(
@@ -333,61 +327,6 @@ def _factor_sums(
     H[:width, :width] = block.T @ block
     H[:width, width:] = H[width:, :width].T
     return gradient, H, largest
-
-
-def _softmax_hessian(block: Array, curvature: _Softmax) -> Array:
-    """Compute the sum of w (diag(p) - p p') (x) z z'.
-
-    The rows of diag(p) - p p' sum to 0, so the blocks of one class follow from the rest: the most probable class,
-    whose blocks lose no digits this way.
-    """
-    w, p = curvature
-    width, outputs = block.shape[1], p.shape[1]
-    shares = np.multiply(p.T, w, order="C")  # of each class
-    last = int(np.argmax(shares.sum(axis=1)))
-    others = [k for k in range(outputs) if k != last]
-    inside = _by_pairs(block, shares, p, others) if outputs <= _FEW_CLASSES else _by_wide_rows(block, w, p, others)
-    edge = -inside.sum(axis=2)  # the blocks (k, last)
-    corner = -edge.sum(axis=0)
-    H = np.empty((outputs, width, outputs, width))
-    for i, k in enumerate(others):
-        H[k, :, others] = inside[i].transpose(1, 0, 2)
-        H[k, :, last], H[last, :, k] = edge[i], edge[i].T
-    H[last, :, last] = (corner + corner.T) / 2
-    return H.reshape(outputs * width, outputs * width)
-
-
-def _by_pairs(block: Array, shares: Array, p: Array, classes: list[int]) -> Array:
-    """Return the blocks of some classes, of shape (classes, width, classes, width): one Gram matrix for each pair."""
-    width, m = block.shape[1], len(classes)
-    inside = np.empty((m, width, m, width))
-    scaled = scratch_block("scaled rows", len(block), block.shape[1], block.dtype)
-    for i, k in enumerate(classes):
-        for j in range(i, m):
-            share = shares[k] * (1.0 - p[:, k] if i == j else p[:, classes[j]])
-            np.multiply(block, np.sqrt(np.maximum(share, 0.0)).astype(block.dtype)[:, None], out=scaled)
-            gram = scaled.T @ scaled
-            inside[i, :, j] = inside[j, :, i] = gram if i == j else -gram
-    return inside
-
-
-def _by_wide_rows(block: Array, w: Array, p: Array, classes: list[int]) -> Array:
-    """Return the same blocks as Gram matrices, one for each class, minus that of the rows p (x) z."""
-    n, width, m = len(block), block.shape[1], len(classes)
-    inside = np.zeros((m, width, m, width))
-    scaled = empty_block(n, width, block.dtype)
-    wide_rows = empty_block(min(n, _WIDE_ROWS), m * width, block.dtype)
-    for i, k in enumerate(classes):
-        np.multiply(block, np.sqrt(w * p[:, k]).astype(block.dtype)[:, None], out=scaled)
-        inside[i, :, i] = scaled.T @ scaled
-    square = inside.reshape(m * width, m * width)
-    weighted = (p[:, classes] * np.sqrt(w)[:, None]).astype(block.dtype)
-    for a in range(0, n, _WIDE_ROWS):
-        rows = slice(a, min(a + _WIDE_ROWS, n))
-        wide = wide_rows[: rows.stop - a]
-        np.multiply(weighted[rows, :, None], block[rows, None, :], out=wide.reshape(-1, m, width))
-        square -= wide.T @ wide
-    return inside
 
 
 def _sparse_sums(chunk: Chunk, slope: Array, curvature: Any, point: At) -> tuple[Array, Array | None, Array]:
@@ -440,7 +379,7 @@ class Diagonal(Sum):
         with np.errstate(over="ignore", invalid="ignore"):
             eta = linear_predictor(chunk, point, block)
             _, _, c = derivatives_at(point, chunk.target, eta, w)
-        C = c.weight[:, None] * c.p * (1 - c.p) if isinstance(c, _Softmax) else c[:, None]
+        C = c.weight[:, None] * c.p * (1 - c.p) if isinstance(c, SoftmaxCurvature) else c[:, None]
         out = np.zeros(point.theta.shape)
         if chunk.is_sparse:
             add_squares(chunk.rows.indptr, chunk.rows.indices, chunk.rows.data, np.ascontiguousarray(C), out[first:])

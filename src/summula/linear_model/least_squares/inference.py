@@ -128,7 +128,7 @@ def summarise(
     slopes) of the fitted columns to the reported ones, if they differ.
     """
     assert fit.half_inverse is not None
-    cov, weights, level, _ = options
+    _, weights, level, _ = options
     N = fit.weight if weights == "frequency" else float(fit.count)
     p = fit.rank + int(intercept)
     df = N - p
@@ -167,7 +167,7 @@ def summarise(
         ci_low=(beta - half).T.ravel(),
         ci_high=(beta + half).T.ravel(),
         facts={
-            **_facts(fit, intercept, N, p, (df, df_t), K, cov, weights if weighted else "none", many),
+            **_facts(fit, intercept, N, p, (df, df_t), K, options if weighted else options._replace(weights="none")),
             **({} if groups is None else {"groups": groups}),
         },
         notes=_notes(fit, options, weighted, df_t, names),
@@ -242,7 +242,7 @@ def _undetermined_rows(fit: Fit, intercept: bool, basis: Array | None, n: int) -
 
 
 def _facts(
-    fit: Fit, intercept: bool, N: float, p: int, dfs: Any, K: list[Any], cov: str, weights: str, many: bool
+    fit: Fit, intercept: bool, N: float, p: int, dfs: tuple[float, float], K: list[Any], options: SummaryOptions
 ) -> dict[str, Any]:
     df, df_t = dfs
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -251,7 +251,7 @@ def _facts(
         slopes = p - int(intercept)
         f = _f_statistic(fit, intercept, slopes, df, K)
         log_likelihood = -N / 2 * (np.log(2 * np.pi * fit.rss / N) + 1)
-        if weights == "precision":
+        if options.weights == "precision":
             log_likelihood = log_likelihood + fit.log_weight / 2
     facts = {
         "n": fit.count,
@@ -264,10 +264,11 @@ def _facts(
         "log_likelihood": log_likelihood,
         "aic": -2 * log_likelihood + 2 * p,
         "bic": -2 * log_likelihood + np.log(N) * p,
-        "covariance": cov,
-        "weights": weights,
+        "covariance": options.cov,
+        "weights": options.weights,
     }
-    return {k: v.item() if isinstance(v, np.ndarray) and not many else v for k, v in facts.items()}
+    one_target = len(fit.rss) == 1
+    return {k: v.item() if isinstance(v, np.ndarray) and one_target else v for k, v in facts.items()}
 
 
 def _f_statistic(fit: Fit, intercept: bool, slopes: int, df: float, K: list[Any]) -> Array:

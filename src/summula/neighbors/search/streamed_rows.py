@@ -44,20 +44,20 @@ class Survey(NamedTuple):
 def survey(run: Run) -> Survey:
     """Read all rows once."""
     parts = list(run.each(_survey_part, "pass over the training rows"))
-    beside = {name: np.concatenate([part.beside[name] for part in parts]) for name in parts[0].beside}
+    row_data = {name: np.concatenate([part.row_data[name] for part in parts]) for name in parts[0].row_data}
     n, source = run.source.n_rows, run.source
-    targets = Chunk(np.empty((n, 0)), beside.get("y"), None, 0, n, source.dtype, beside.get("codes"))
+    targets = Chunk(np.empty((n, 0)), row_data.get("y"), None, 0, n, source.dtype, row_data.get("codes"))
     return Survey(targets, max(part.largest for part in parts), all(part.is_finite for part in parts))
 
 
 class _PartSurvey(NamedTuple):
-    beside: dict[str, Array]
+    row_data: dict[str, Array]
     largest: float
     is_finite: bool
 
 
 def _survey_part(part: Part) -> _PartSurvey:
-    beside: dict[str, list[Array]] = {}
+    row_data: dict[str, list[Array]] = {}
     largest, is_finite = 0.0, True
     for chunk in part.chunks():
         values = chunk.X.data if chunk.is_sparse else chunk.block()
@@ -66,8 +66,8 @@ def _survey_part(part: Part) -> _PartSurvey:
         is_finite &= bool(np.isfinite(values).all()) and (chunk.y is None or bool(np.isfinite(chunk.y).all()))
         for name in ("y", "codes"):
             if (column := getattr(chunk, name)) is not None:
-                beside.setdefault(name, []).append(np.array(column))
-    return _PartSurvey({name: np.concatenate(columns) for name, columns in beside.items()}, largest, is_finite)
+                row_data.setdefault(name, []).append(np.array(column))
+    return _PartSurvey({name: np.concatenate(columns) for name, columns in row_data.items()}, largest, is_finite)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
-from summula.plotting.style import AXES, GREY, axes, beside, check_installed, colour, dress, key_text, keyed
+from summula.plotting.style import AXES, GREY, axes, check_installed, colour, dress, key_text, keyed, legend_outside
 
 __all__ = ["coefficient_paths"]
 
@@ -72,5 +72,5 @@ def coefficient_paths(
     dress(ax, "alpha", "coefficient")
     if largest or chosen is not None:
         keyed(ax)
-        beside(ax)  # lines fill the axes
+        legend_outside(ax)  # lines fill the axes
     return ax

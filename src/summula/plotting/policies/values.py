@@ -15,13 +15,13 @@ from summula.plotting.style import (
     GREY,
     INK,
     axes,
-    beside,
     check_installed,
     colour,
     colour_bar,
     dress,
     key_text,
     keyed,
+    legend_outside,
     marker,
 )
 
@@ -70,7 +70,7 @@ def state_values(values: Any, policy: Any = None, *, lower: Any = None, upper: A
     dress(ax, "state", "value")
     if policy is not None:
         keyed(ax)
-        beside(ax)
+        legend_outside(ax)
     return ax
 
 

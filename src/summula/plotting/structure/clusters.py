@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
-from summula.plotting.style import AXES, INK, axes, beside, check_installed, colour, dress, keyed, marker
+from summula.plotting.style import AXES, INK, axes, check_installed, colour, dress, keyed, legend_outside, marker
 
 __all__ = ["cluster_histogram", "cluster_regions"]
 
@@ -80,7 +80,7 @@ def cluster_regions(
     dress(ax, names[0], names[1], title)
     keyed(ax, corner="best" if len(rows) <= _MANY else "upper right")
     if len(ax.get_legend().get_texts()) > _FEW:
-        beside(ax)
+        legend_outside(ax)
     return ax
 
 
@@ -119,7 +119,7 @@ def cluster_histogram(x: Any, labels: Any, centers: Any = None, *, name: str = "
         ax.axvline(centre, color=INK, lw=1.2, ls="--", zorder=3)
     dress(ax, name, "rows")
     keyed(ax)
-    beside(ax)
+    legend_outside(ax)
     return ax
 
 

@@ -18,9 +18,7 @@ _POINTS = 200
 
 
 @inherit_docs(AXES)
-def draw_ellipses(
-    distribution: Any, probabilities: Sequence[float], *, axes: bool = True, ax: Any = None, label: bool = True
-) -> Any:
+def draw_ellipses(distribution: Any, probabilities: Sequence[float], *, axes: bool = True, ax: Any = None) -> Any:
     """Plot the density ellipses that contain the given probabilities.
 
     Parameters
@@ -29,8 +27,6 @@ def draw_ellipses(
     probabilities : sequence of float
     axes : bool, default=True
         Whether to draw the axes of the largest ellipse.
-    label : bool, default=True
-        Whether to add a legend and names of the axes.
     """
     check_installed()
     mean = np.asarray(distribution.mean)
@@ -50,7 +46,6 @@ def draw_ellipses(
             ax.plot(ends[:, 0], ends[:, 1], color=GREY, lw=0.8, ls="--")
     ax.plot(*mean, marker="+", color=GREY, ls="none")
     ax.set_aspect("equal", adjustable="datalim")
-    if label:
-        dress(ax, "x1", "x2")
-        keyed(ax)
+    dress(ax, "x1", "x2")
+    keyed(ax)
     return ax

@@ -72,13 +72,13 @@ def _gap(primal: float, dual: float) -> float:
 
 
 def _problems_agree(certificate: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: each score has the terms of the columns, and tells one of the classes from the rest."""
+    """Rule of saved models: each score has the terms of the columns, and separates one of the classes from the rest."""
     n = 0 if certificate.classes is None else len(certificate.classes)
     for problem in certificate.problems:
         if "n_features" in sizes and sizes["n_terms"] != sizes["n_features"] + (problem.column != 0.0):
             return f"v has {sizes['n_terms']} terms for {sizes['n_features']} columns"
         if (problem.loss in CLASS_LOSSES) != (problem.positive >= 0) or not -1 <= problem.positive < max(n, 1):
-            return f"a score tells class {problem.positive} of {n} from the rest"
+            return f"a score separates class {problem.positive} of {n} from the rest"
         if (problem.positive >= 0) != (n > 0):
             return "there are scores of classes without classes"
     return None

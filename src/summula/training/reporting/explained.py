@@ -168,7 +168,7 @@ def dependence(model: EncodedModel, rows: Array, name: str, column: Any) -> Depe
         None if the column is constant.
     """
     plan = next(one for one in model.model.encoder.columns_ if one.name == name)
-    grid = _levels(column, plan) if plan.kind == "category" else _quantiles(column)
+    grid = _levels(plan) if plan.kind == "category" else _quantiles(column)
     if len(grid) < 2:
         return None
     encoded = model.model.encoder.encode_column(name, grid)
@@ -180,7 +180,8 @@ def dependence(model: EncodedModel, rows: Array, name: str, column: Any) -> Depe
     return Dependence(name, plan.kind, _as_numbers(grid, plan.kind), mean)
 
 
-def _levels(column: Any, plan: Any) -> Any:
+def _levels(plan: Any) -> Any:
+    """Return the first levels of a categorical column, as encoded."""
     import pyarrow as pa
 
     return pa.array(list(plan.levels[:_LEVELS]), pa.string())
@@ -234,9 +235,7 @@ class Contribution(NamedTuple):
     output: float
 
 
-def contributions(
-    model: EncodedModel, row: Array, background: Array, columns: Sequence[str], out: int, seed: int = 0
-) -> Contribution:
+def contributions(model: EncodedModel, row: Array, background: Array, columns: Sequence[str], out: int) -> Contribution:
     """Compute the contributions of columns to one output of the model for one encoded row.
 
     Parameters
@@ -248,12 +247,11 @@ def contributions(
         Columns that are shown individually; all others are combined.
     out : int
         Index of the output.
-    seed : int
     """
     masks = _players(model, columns, len(row))
     names = list(columns) if len(masks) == len(columns) else [*columns, _OTHER]
     samples = max(min(len(background), _CELLS // (4 * (len(masks) + 1) * len(row))), 1)
-    orders = [permutation(stream_key(seed, sample), len(masks)) for sample in range(samples)]
+    orders = [permutation(stream_key(0, sample), len(masks)) for sample in range(samples)]
     made = np.repeat(background[:samples, np.newaxis], len(masks) + 1, axis=1)
     for sample, order in enumerate(orders):
         for step, player in enumerate(order):

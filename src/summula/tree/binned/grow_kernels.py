@@ -150,17 +150,17 @@ def _partition(column: Any, tree: Any, node: Any, goes_left: Any, scratch: Any) 
     """Partition the rows of a node stably; return where the right side starts."""
     for t in range(1, len(tree.y)):
         _partition_target(column, tree, t, node, goes_left, scratch)
-    rows, y, weight, beside = tree.rows, tree.y[0], tree.weight, scratch.y[0]
+    rows, y, weight, y_scratch = tree.rows, tree.y[0], tree.weight, scratch.y[0]
     left, right = np.int64(node.start), np.int64(0)
     for i in range(node.start, node.stop):
         row, target, w = rows[i], y[i], weight[i]
         goes = _goes_left(np.int64(column[row]), node, goes_left)
         rows[left], y[left], weight[left] = row, target, w  # overwritten by the next row if this one goes right
-        scratch.rows[right], beside[right], scratch.weight[right] = row, target, w
+        scratch.rows[right], y_scratch[right], scratch.weight[right] = row, target, w
         left += goes
         right += 1 - goes
     for i in range(right):
-        rows[left + i], y[left + i], weight[left + i] = scratch.rows[i], beside[i], scratch.weight[i]
+        rows[left + i], y[left + i], weight[left + i] = scratch.rows[i], y_scratch[i], scratch.weight[i]
     return left  # type: ignore[return-value]
 
 

@@ -119,7 +119,7 @@ class PackedTrees:
         is_set = tree.is_set[inner]
         numbers = np.cumsum(tree.is_set) - 1  # for categorical nodes
         values = _in_single(tree.values[leaves]) if has_classes else tree.values[leaves].astype(np.float64)
-        beside = leaves[:0] if has_classes else leaves
+        sums_at = leaves[:0] if has_classes else leaves
         return cls(
             roots=np.array([0, len(order)]),
             is_inner=is_inner.astype(np.uint8),
@@ -131,8 +131,8 @@ class PackedTrees:
             sets=np.packbits(tree.goes_left[numbers[inner[is_set]]], axis=1),
             values=np.ascontiguousarray(values),
             rows=tree.rows[leaves].astype(np.uint32),
-            weight=_in_single(tree.weight[beside]),
-            impurity=_in_single(tree.impurity[beside]),
+            weight=_in_single(tree.weight[sums_at]),
+            impurity=_in_single(tree.impurity[sums_at]),
         )
 
     @classmethod
@@ -162,8 +162,8 @@ class PackedTrees:
         a, b = int(self.roots[tree]), int(self.roots[tree + 1])
         before, inside = int(self.is_inner[:a].sum(dtype=np.int64)), int(self.is_inner[a:b].sum(dtype=np.int64))
         inner, leaves = slice(before, before + inside), slice(a - before, b - before - inside)
-        asked = int((self.flags[:before] & IS_SET > 0).sum())
-        sets = slice(asked, asked + int((self.flags[inner] & IS_SET > 0).sum()))
+        n_before = int((self.flags[:before] & IS_SET > 0).sum())
+        sets = slice(n_before, n_before + int((self.flags[inner] & IS_SET > 0).sum()))
         parts: dict[str, Any] = {name: getattr(self, name)[inner] for name in ("column", "bin", "flags", "gain")}
         parts |= {name: getattr(self, name)[leaves] for name in ("values", "rows", "weight", "impurity")}
         return PackedTrees(

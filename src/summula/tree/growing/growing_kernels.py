@@ -436,8 +436,10 @@ def make_grow(criterion: Criterion) -> Any:
                 if leaf < 0:
                     break
                 node, goes_left, counts = context.nodes[leaf], context.goes_left[leaf], context.scratch.n_left
-                columns, rows, beside = context.binned_by_column, context.rows, context.rows_scratch
-                n_left = _partition_rows(node, goes_left, parameters, columns, rows, beside, table, counts, member)
+                columns, rows, rows_scratch = context.binned_by_column, context.rows, context.rows_scratch
+                n_left = _partition_rows(
+                    node, goes_left, parameters, columns, rows, rows_scratch, table, counts, member
+                )
                 if member == 0:
                     child = state.n_nodes
                     set_children(node, context.split_inputs, context.nodes[child], context.nodes[child + 1])

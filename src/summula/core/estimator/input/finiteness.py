@@ -88,7 +88,7 @@ def raise_if_underflowing(source: Source, square: Array, total: Array, *, each: 
     square, total : ndarray of shape (n_features,)
         Sums of squares and of values about an origin. Where both are 0, the leading rows tell whether a column varies.
     each : bool
-        Whether the model puts every column in units of its own. If not, small columns beside a larger one are harmless.
+        Whether the model scales every column separately. If not, small columns next to a larger one are harmless.
     dtype : dtype, optional
         How the squares were computed; float64 by default.
     """

@@ -1,4 +1,4 @@
-"""Common mistakes of new users: a one-sentence message with the cure, the right exit code, no partial output."""
+"""Common mistakes of new users: a one-sentence message with advice, the right exit code, no partial output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TABLE = "x,z,y\n" + "\n".join(LINES) + "\n"
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         (
             "t.csv",
@@ -40,10 +40,10 @@ TABLE = "x,z,y\n" + "\n".join(LINES) + "\n"
         ),
     ],
 )
-def test_files_that_are_no_tables(name: str, content: str, said: str, tmp_path: Path) -> None:
+def test_files_that_are_no_tables(name: str, content: str, message: str, tmp_path: Path) -> None:
     path, out = tmp_path / name, tmp_path / "out"
     path.write_text(content)
-    assert said in failure(3, "train", path, "-t", "y", "-o", out, "--models", "baseline")
+    assert message in failure(3, "train", path, "-t", "y", "-o", out, "--models", "baseline")
     assert not out.exists()
 
 
@@ -72,21 +72,21 @@ def test_a_cell_of_a_million_characters(place: int, tmp_path: Path) -> None:
 
 def test_an_error_shows_the_beginning_of_a_long_cell(tmp_path: Path) -> None:
     path = with_a_long_cell(1, 6_000, tmp_path / "t.csv")
-    said = failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--models", "baseline")
-    assert len(said) < 1_000
-    assert "qqq... at line 6002, and numbers in the first lines" in said
+    message = failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--models", "baseline")
+    assert len(message) < 1_000
+    assert "qqq... at line 6002, and numbers in the first lines" in message
 
 
 def test_an_empty_list_of_models(species: Trained, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    said = failure(3, "train", species.table, "-t", "species", "-o", out, "--models", ",")
-    assert said == "The list of models is empty; pass at least one, or omit it for all."
+    message = failure(3, "train", species.table, "-t", "species", "-o", out, "--models", ",")
+    assert message == "The list of models is empty; pass at least one, or omit it for all."
     assert not out.exists()
 
 
 def test_model_and_table_in_the_wrong_order(species: Trained, tmp_path: Path) -> None:
-    said = failure(4, "predict", species.table, species.folder, "-o", tmp_path / "p.csv")
-    assert said == f"{species.table} is a table; give the model first, and then the table."
+    message = failure(4, "predict", species.table, species.folder, "-o", tmp_path / "p.csv")
+    assert message == f"{species.table} is a table; give the model first, and then the table."
     assert "is a saved model, not a table" in failure(
         3, "predict", species.folder, species.folder / "model.summula", "-o", tmp_path / "p.csv"
     )
@@ -95,8 +95,8 @@ def test_model_and_table_in_the_wrong_order(species: Trained, tmp_path: Path) ->
 
 def test_predictions_to_a_folder(species: Trained, tmp_path: Path) -> None:
     for more in ((), ("--force",)):
-        said = failure(5, "predict", species.folder, species.table, "-o", tmp_path, *more)
-        assert said == f"{tmp_path} is a folder; give the name of a file in it."
+        message = failure(5, "predict", species.folder, species.table, "-o", tmp_path, *more)
+        assert message == f"{tmp_path} is a folder; give the name of a file in it."
     assert not list(tmp_path.iterdir())
 
 
@@ -126,16 +126,16 @@ def test_a_target_of_booleans_is_predicted_as_booleans(ending: str, tmp_path: Pa
 def test_spaces_are_no_class(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(TABLE.replace(",b\n", ",   \n") + "9,9,b\n" * 20)
-    said = run("train", path, "-t", "y", "-o", tmp_path / "out", "--models", "baseline").stderr
-    assert "(2 classes of text)" in said
-    assert "20 rows without a value of 'y' are left out" in said
+    message = run("train", path, "-t", "y", "-o", tmp_path / "out", "--models", "baseline").stderr
+    assert "(2 classes of text)" in message
+    assert "20 rows without a value of 'y' are left out" in message
 
 
 def test_classes_that_differ_only_in_case_or_spaces_are_named(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(TABLE.replace(",b\n", ",A \n"))
-    said = run("train", path, "-t", "y", "-o", tmp_path / "out", "--models", "baseline").stderr
-    assert "'y' has the classes 'A ' and 'a', which differ only in case or spaces" in said
+    message = run("train", path, "-t", "y", "-o", tmp_path / "out", "--models", "baseline").stderr
+    assert "'y' has the classes 'A ' and 'a', which differ only in case or spaces" in message
 
 
 def test_a_file_that_is_not_there_is_compared_without_its_ending(tmp_path: Path) -> None:
@@ -147,8 +147,8 @@ def test_a_file_that_is_not_there_is_compared_without_its_ending(tmp_path: Path)
 def test_more_clusters_than_rows(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(TABLE)
-    said = failure(3, "cluster", path, "--k", "500", "-o", tmp_path / "c.csv", "--report", tmp_path / "c.html")
-    assert "--k 500 is more than the 60 rows of the table; give fewer" in said
+    message = failure(3, "cluster", path, "--k", "500", "-o", tmp_path / "c.csv", "--report", tmp_path / "c.html")
+    assert "--k 500 is more than the 60 rows of the table; give fewer" in message
 
 
 def _in_time(tmp_path: Path, classes: str) -> Path:
@@ -162,17 +162,19 @@ def test_a_class_that_only_the_latest_rows_have(tmp_path: Path) -> None:
     """Folds that would be fitted on one class are skipped; held-out rows of a new class are reported."""
     path = _in_time(tmp_path, "a" * 60 + "ab" * 50 + "ccca" * 10)
     options = ("--time-column", "day", "--models", "tree", "-o", tmp_path / "out")
-    said = run("train", path, "-t", "y", *options).stderr
-    assert "30 of 40 held-out rows (split by 'day') have a class of 'y' that no training row has, such as 'c'" in said
+    message = run("train", path, "-t", "y", *options).stderr
+    assert (
+        "30 of 40 held-out rows (split by 'day') have a class of 'y' that no training row has, such as 'c'" in message
+    )
     path = _in_time(tmp_path, "a" * 60 + "ab" * 50 + "c" * 40)
-    said = failure(3, "train", path, "-t", "y", *options)
-    assert "All 40 held-out rows have classes of 'y' that no training row has, such as 'c', so nothing" in said
+    message = failure(3, "train", path, "-t", "y", *options)
+    assert "All 40 held-out rows have classes of 'y' that no training row has, such as 'c', so nothing" in message
 
 
 def test_times_before_which_there_is_one_class(tmp_path: Path) -> None:
     path = _in_time(tmp_path, "a" * 158 + "b" * 42)
-    said = failure(3, "train", path, "-t", "y", "--time-column", "day", "-o", tmp_path / "out", "--models", "tree")
-    assert "Split by 'day', no part of the training rows to fit on has two classes of 'y'" in said
+    message = failure(3, "train", path, "-t", "y", "--time-column", "day", "-o", tmp_path / "out", "--models", "tree")
+    assert "Split by 'day', no part of the training rows to fit on has two classes of 'y'" in message
 
 
 def test_a_table_is_no_database(tmp_path: Path) -> None:
@@ -182,19 +184,19 @@ def test_a_table_is_no_database(tmp_path: Path) -> None:
     assert "is not a DuckDB file; give it without duckdb:" in failure(3, "inspect", f"duckdb:{path}")
 
 
-def test_an_empty_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_standard_input() -> None:
     assert failure(3, "inspect", "-").startswith("Standard input is empty;")
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "message"),
     [("ten", "has 'ten' in row 'a', column 'b'; give a number"), ("", "has no entry in row 'a', column 'b'; add it")],
 )
-def test_an_entry_of_the_costs_that_is_no_number(entry: str, said: str, tmp_path: Path) -> None:
+def test_an_entry_of_the_costs_that_is_no_number(entry: str, message: str, tmp_path: Path) -> None:
     path, costs = tmp_path / "t.csv", tmp_path / "costs.csv"
     path.write_text(TABLE)
     costs.write_text(f"predicted,a,b\na,0,{entry}\nb,1,0\n")
-    assert said in failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--costs", costs)
+    assert message in failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--costs", costs)
 
 
 def test_the_name_of_tables_in_the_usage_line() -> None:

@@ -77,7 +77,7 @@ def _boosted() -> HistGradientBoostingRegressor:
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.filterwarnings("ignore")
-def test_odd_arguments_are_one_sentence(use: str, odd: str) -> None:
+def test_unusual_arguments_raise_one_sentence(use: str, odd: str) -> None:
     with pytest.raises((DataError, ParameterError)) as caught:
         USES[use](ODD[odd])
     one_sentence(caught.value)

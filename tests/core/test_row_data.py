@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 import summula
 from summula.core.data.cache import CachedSource
-from summula.core.data.chunks import BESIDE
+from summula.core.data.chunks import ROW_DATA
 from summula.core.data.labels import Labels, group_codes, group_numbers
 from summula.core.data.sources import MemorySource
 from summula.core.errors import DataError
@@ -50,29 +50,29 @@ def memory():
 def gathered(source, chunk_rows=130):
     parts = source.plan(chunk_rows)
     chunks = [chunk for part in parts for chunk in part.chunks()]
-    return {name: np.concatenate([chunk.beside[name] for chunk in chunks]) for name in chunks[0].beside}
+    return {name: np.concatenate([chunk.row_data[name] for chunk in chunks]) for name in chunks[0].row_data}
 
 
 def test_chunks_and_parts_of_memory_carry_everything():
-    expected = {name: getattr(memory(), name) for name in BESIDE}
+    expected = {name: getattr(memory(), name) for name in ROW_DATA}
     found = gathered(memory())
     sent = pickle.loads(pickle.dumps(memory().plan(130)[-1]))
     last = next(iter(sent.chunks()))
-    for name in BESIDE:
+    for name in ROW_DATA:
         assert_array_equal(found[name], expected[name], err_msg=name)
-        assert_array_equal(last.beside[name], expected[name][last.start : last.stop], err_msg=name)
+        assert_array_equal(last.row_data[name], expected[name][last.start : last.stop], err_msg=name)
 
 
 @pytest.mark.parametrize("index", [slice(3, 9), np.array([5, 1, 1, 700])], ids=["slice", "places"])
 def test_some_rows_of_a_chunk_keep_theirs(index):
     some = memory().chunk(0, N).take(index)
-    for name in BESIDE:
+    for name in ROW_DATA:
         assert_array_equal(getattr(some, name), getattr(memory(), name)[index], err_msg=name)
 
 
 def test_leading_rows_keep_theirs():
     few = Run(Unnamed(), memory()).leading(50).source
-    for name in BESIDE:
+    for name in ROW_DATA:
         assert_array_equal(getattr(few, name), getattr(memory(), name)[:50], err_msg=name)
 
 
