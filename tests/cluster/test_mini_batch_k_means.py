@@ -73,6 +73,14 @@ def test_batches_may_be_given_one_by_one(X: Any) -> None:
     assert not hasattr(several, "labels_")
 
 
+def test_labels_and_inertia_of_the_last_batch(X: Any) -> None:
+    model = MiniBatchKMeans(6, random_state=0)
+    for batch in (X[::5], X[1::5]):
+        model.partial_fit(batch)
+        assert model.labels_.tolist() == model.predict(batch).tolist()
+        assert model.inertia_ == pytest.approx(-model.score(batch), rel=1e-9)
+
+
 def test_bad_values() -> None:
     for wrong in ({"batch_size": 0}, {"init_size": -1}, {"reassignment_ratio": -0.1}, {"n_clusters": 0}):
         with pytest.raises(ValueError, match=f"'{next(iter(wrong))}' parameter of MiniBatchKMeans"):
