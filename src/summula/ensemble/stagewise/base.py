@@ -344,7 +344,8 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
     def _start_function(self, init: Any, loss: StageLoss) -> Callable[[Chunk], Array]:
         if isinstance(init, str):
             return functools.partial(constant_start, np.zeros(loss.n_scores))
-        if isinstance(init, DummyRegressor | DummyClassifier):  # one prediction for all rows
+        drawn = isinstance(init, DummyClassifier) and init.strategy == "stratified"
+        if isinstance(init, DummyRegressor | DummyClassifier) and not drawn:  # one prediction for all rows
             row = np.zeros((1, init.n_features_in_))
             return functools.partial(constant_start, loss.scores(predictions_of(init, row))[:, 0])
         return functools.partial(fitted_start, init, loss)
