@@ -60,7 +60,8 @@ def _repeated(value: Array, chunk: Chunk) -> Array:
 def _drawn(shares: Array, key: int, chunk: Chunk) -> Array:
     """Return indicators of the classes drawn for the rows of a chunk with probabilities `shares`."""
     draws = uniform(key, range(chunk.start, chunk.stop)) * shares.sum()
-    return np.eye(len(shares))[np.searchsorted(np.cumsum(shares)[:-1], draws, side="right")]
+    codes = np.searchsorted(np.cumsum(shares)[:-1], draws, side="right")
+    return np.asarray(codes[:, None] == np.arange(len(shares)), np.float64)
 
 
 @dataclass(frozen=True)
