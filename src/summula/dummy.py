@@ -17,10 +17,11 @@ from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
+from summula.core.engine.random import draw_seed, stream_key, uniform
 from summula.core.errors import ParameterError
 from summula.core.estimator.classifier import ShareClassifier
 from summula.core.estimator.input.validation import check_fitted
-from summula.core.estimator.parameters import Parameters, none, one_of, real
+from summula.core.estimator.parameters import Parameters, none, one_of, random_state, real
 from summula.core.estimator.regressor import Regressor, check_one_target
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
@@ -54,6 +55,13 @@ class TargetSums(Sum):
 
 def _repeated(value: Array, chunk: Chunk) -> Array:
     return np.repeat(value, len(chunk), axis=0)
+
+
+def _drawn(shares: Array, key: int, chunk: Chunk) -> Array:
+    """Return indicators of the classes drawn for the rows of a chunk with probabilities `shares`."""
+    draws = uniform(key, range(chunk.start, chunk.stop)) * shares.sum()
+    codes = np.searchsorted(np.cumsum(shares)[:-1], draws, side="right")
+    return np.asarray(codes[:, None] == np.arange(len(shares)), np.float64)
 
 
 @dataclass(frozen=True)
@@ -172,8 +180,12 @@ class DummyClassifier(ShareClassifier):
 
     Parameters
     ----------
-    strategy : {"prior", "most_frequent", "constant"}, default="prior"
-        "prior" predicts the class frequencies as probabilities; the others predict probability 1 for one class.
+    strategy : {"prior", "most_frequent", "stratified", "uniform", "constant"}, default="prior"
+        "prior" predicts the class frequencies as probabilities, and the most frequent class; "most_frequent" and
+        "constant" predict probability 1 for one class. "stratified" draws the class of each row by the frequencies,
+        with probability 1; "uniform" draws among all classes, which have equal probabilities.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the classes drawn by "stratified" and "uniform": an int draws the same in every call.
     constant : label, optional
         Class predicted by strategy "constant".
 
@@ -192,10 +204,15 @@ class DummyClassifier(ShareClassifier):
     ['b']
     """
 
-    _parameters: ClassVar[Parameters] = {"strategy": (one_of("prior", "most_frequent", "constant"),)}
+    _fewest_classes = 1
+    _parameters: ClassVar[Parameters] = {
+        "strategy": (one_of("prior", "most_frequent", "stratified", "uniform", "constant"),),
+        "random_state": (random_state,),
+    }
 
-    def __init__(self, *, strategy: str = "prior", constant: Any = None) -> None:
+    def __init__(self, *, strategy: str = "prior", random_state: Any = None, constant: Any = None) -> None:
         self.strategy = strategy
+        self.random_state = random_state
         self.constant = constant
 
     @with_callbacks
@@ -224,10 +241,18 @@ class DummyClassifier(ShareClassifier):
 
     def _score_function(self) -> RowFunction:
         scores = self.class_prior_
+        if self.strategy in {"stratified", "uniform"}:
+            shares = scores if self.strategy == "stratified" else np.full(len(scores), 1 / len(scores))
+            return partial(_drawn, shares, stream_key(draw_seed(self.random_state)))
         if self.strategy != "prior":
             place = self.classes_.tolist().index(self.constant) if self.strategy == "constant" else scores.argmax()
             scores = (np.arange(len(scores)) == place).astype(np.float64)
         return partial(_repeated, scores[None, :])
+
+    def _probability_function(self) -> RowFunction:
+        if self.strategy == "uniform":
+            return partial(_repeated, np.full((1, len(self.classes_)), 1 / len(self.classes_)))
+        return super()._probability_function()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

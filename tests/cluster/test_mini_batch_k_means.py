@@ -73,6 +73,14 @@ def test_batches_may_be_given_one_by_one(X: Any) -> None:
     assert not hasattr(several, "labels_")
 
 
+def test_labels_and_inertia_of_the_last_batch(X: Any) -> None:
+    model = MiniBatchKMeans(6, random_state=0)
+    for batch in (X[::5], X[1::5]):
+        model.partial_fit(batch)
+        assert model.labels_.tolist() == model.predict(batch).tolist()
+        assert model.inertia_ == pytest.approx(-model.score(batch), rel=1e-9)
+
+
 def test_bad_values() -> None:
     for wrong in ({"batch_size": 0}, {"init_size": -1}, {"reassignment_ratio": -0.1}, {"n_clusters": 0}):
         with pytest.raises(ValueError, match=f"'{next(iter(wrong))}' parameter of MiniBatchKMeans"):
@@ -82,3 +90,13 @@ def test_bad_values() -> None:
 def test_a_rising_number_of_epochs_is_warned_of(X: Any) -> None:
     with pytest.warns(ConvergenceWarning, match="max_iter=1 epochs"):
         MiniBatchKMeans(6, max_iter=1, batch_size=1000, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("kind", [KMeans, MiniBatchKMeans])
+def test_fit_transform_takes_weights_by_position(X: Any, kind: Any) -> None:
+    weight = np.arange(len(X)) % 3
+    expected = kind(3, random_state=0).fit(X, sample_weight=weight)
+    found = kind(3, random_state=0).fit_transform(X, None, weight)
+    assert found.tobytes() == expected.transform(X).tobytes()
+    frame = kind(3, random_state=0).set_output(transform="pandas").fit_transform(X, sample_weight=weight)
+    assert list(frame.columns) == list(expected.get_feature_names_out())

@@ -164,6 +164,14 @@ def test_float32_in_float32_out_and_close_to_float64(case: Case, size: str) -> N
         assert_close(getattr(expected, name), getattr(model, name), rounding=2e-5)
 
 
+@over("single")
+def test_float32_in_float32_out_without_an_intercept(case: Case) -> None:
+    X, y, _ = case.data("small")
+    if "fit_intercept" in case.estimator.get_params():
+        model = clone(case.estimator).set_params(fit_intercept=False).fit(X.astype(np.float32), y)
+        assert case.output(model, X.astype(np.float32)).dtype == np.float32
+
+
 @sizes
 @over("in_double")
 def test_float32_is_read_as_the_same_numbers_in_float64(case: Case, size: str) -> None:

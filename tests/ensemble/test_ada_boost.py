@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import summula
 from summula.core.errors import DataError, ParameterError
-from summula.ensemble import AdaBoostClassifier
+from summula.ensemble import AdaBoostClassifier, GradientBoostingClassifier
 from summula.linear_model import LogisticRegression
 from summula.tree import DecisionTreeClassifier
 from tests.reference import ada_boost as plain
@@ -138,3 +138,12 @@ def test_trees_without_splits_have_importances_of_zero():
     np.testing.assert_array_equal(
         AdaBoostClassifier(n_estimators=2).fit(X, np.zeros(20)).feature_importances_, np.zeros(4)
     )
+
+
+@pytest.mark.parametrize("model", [AdaBoostClassifier(n_estimators=3), GradientBoostingClassifier(n_estimators=3)])
+def test_a_model_is_the_sequence_of_its_learners(model):
+    X, y = rows(k=2)
+    model.fit(X, y)
+    assert len(model) == len(list(model)) == 3
+    last = np.ravel(np.asarray(model[-1], object))[0]
+    np.testing.assert_array_equal(last.predict(X), np.ravel(np.asarray(list(model)[2], object))[0].predict(X))

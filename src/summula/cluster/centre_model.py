@@ -100,6 +100,16 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         in_memory = getattr(self, "labels_", None) is not None and not self._streamed
         return self.labels_ if in_memory else self.predict(X)
 
+    @inherit_docs(score)
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit the model, and return the distance of each row to each centre.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters); for a scan or a Dask collection as `transform`
+        """
+        return self.fit(X, sample_weight=sample_weight).transform(X)
+
     def silhouette(self, X: Any, sample_weight: Any = None, *, sample_size: int = 2_000, seed: int = 0) -> float:
         """Compute the mean silhouette of a random sample of rows, near 1 for well-separated clusters.
 

@@ -78,7 +78,7 @@ default="k-means++"
     batch_size : int, default=1024
         Number of rows per batch.
     compute_labels : bool, default=True
-        Whether to compute `labels_` and `inertia_` of all rows at the end.
+        Whether to compute `labels_` and `inertia_` of all rows at the end of a fit, and of the batch in `partial_fit`.
     tol : float, default=0.0
         Tolerance for the smoothed squared steps of the centres, relative to the mean variance of the columns.
     max_no_improvement : int or None, default=10
@@ -170,10 +170,7 @@ default="k-means++"
             self._begin(run, spread.origin)
             run.offer(lambda: None)
             self._learn(run, spread.origin, self.tol * spread.variance)
-            if self.compute_labels:
-                self.labels_ = labels_of(run, self.cluster_centers_.astype(np.float64), spread.origin)
-                sums = run.sum(ClusterSums, LloydPass(Centres.of(self.cluster_centers_, spread.origin)))
-                self.inertia_ = sums.inertia
+            self._label(run, spread.origin)
         return self
 
     @with_callbacks
@@ -203,9 +200,14 @@ default="k-means++"
                 self._streamed = False
                 self._begin(run, origin)
             self._step(run.source.chunk(0, run.source.n_rows), origin)
-            if self.compute_labels:
-                self.labels_ = labels_of(run, self.cluster_centers_.astype(np.float64), origin)
+            self._label(run, origin)
         return self
+
+    def _label(self, run: Run, origin: Array) -> None:
+        """Compute the labels and the inertia of the rows, if `compute_labels`."""
+        if self.compute_labels:
+            self.labels_ = labels_of(run, self.cluster_centers_.astype(np.float64), origin)
+            self.inertia_ = run.sum(ClusterSums, LloydPass(Centres.of(self.cluster_centers_, origin))).inertia
 
     def _begin(self, run: Run, origin: Array) -> None:
         """Draw centres from some rows."""

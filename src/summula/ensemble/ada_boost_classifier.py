@@ -44,6 +44,7 @@ from summula.ensemble.adaptive.votes import (
     tree_scores,
     tree_votes,
 )
+from summula.ensemble.stagewise.learner_sequence import LearnerSequence
 from summula.ensemble.stagewise.staged import FIT_DOCS, StagedClassifier
 from summula.tree.columns.rows import survey
 from summula.tree.decision_tree_classifier import DecisionTreeClassifier
@@ -98,7 +99,7 @@ def _learners_agree(model: Any, sizes: schema.Sizes) -> str | None:
     _impurity=schema.Array("float64", "n_nodes") | None,
     _learners=schema.Items(schema.Object(Estimator)),
 )
-class AdaBoostClassifier(NamedImportances, StagedClassifier):
+class AdaBoostClassifier(LearnerSequence, NamedImportances, StagedClassifier):
     """AdaBoost classifier: a weighted vote of learners that focus on misclassified rows (SAMME).
 
     Parameters

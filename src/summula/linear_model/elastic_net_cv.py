@@ -293,7 +293,8 @@ class ElasticNetCV(L1Model):
                 run.step()
             self._choose(ratios, grids, np.reshape(errors, (len(ratios), len(folds.splits), -1)))
             self._solved(run, folds.whole, self.alpha_, self.l1_ratio_)
-            self.intercept_ = np.reshape(self.intercept_, -1)[0]  # a number also for y of shape (n, 1)
+            if np.ndim(self.intercept_):
+                self.intercept_ = self.intercept_[0]  # a number also for y of shape (n, 1)
         return self
 
     def _ratio(self) -> Any:

@@ -41,6 +41,7 @@ from summula.ensemble.stagewise.additive_model import (
     tree_scores,
 )
 from summula.ensemble.stagewise.boosting import Patience, Rows, Stages
+from summula.ensemble.stagewise.learner_sequence import LearnerSequence
 from summula.ensemble.stagewise.learners import AnyLearner, TreeLearner
 from summula.ensemble.stagewise.losses import StageLoss
 from summula.ensemble.stagewise.staged import FIT_DOCS, StagedPredictions
@@ -130,7 +131,7 @@ def grows_trees(model: Any) -> bool:
     _steps=schema.Array("float64", "n_steps"),
     _seed=schema.Integer(0, 2**32),
 )
-class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
+class GradientBoosting(NamedImportances, LearnerSequence, StagedPredictions, RowwiseEstimator):
     """Base class of gradient boosting: stages of learners fitted to the negative gradient of a loss.
 
     Parameters
@@ -344,7 +345,8 @@ class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
     def _start_function(self, init: Any, loss: StageLoss) -> Callable[[Chunk], Array]:
         if isinstance(init, str):
             return functools.partial(constant_start, np.zeros(loss.n_scores))
-        if isinstance(init, DummyRegressor | DummyClassifier):  # one prediction for all rows
+        drawn = isinstance(init, DummyClassifier) and init.strategy == "stratified"
+        if isinstance(init, DummyRegressor | DummyClassifier) and not drawn:  # one prediction for all rows
             row = np.zeros((1, init.n_features_in_))
             return functools.partial(constant_start, loss.scores(predictions_of(init, row))[:, 0])
         return functools.partial(fitted_start, init, loss)

@@ -49,7 +49,8 @@ class LinearScores(RowwiseEstimator):
 
     def _linear(self) -> tuple[Array, Array]:
         """Return slopes (d, K) and intercepts in the dtype of the fit, also for float32 rows."""
-        return np.atleast_2d(dense(self.coef_)).T, np.atleast_1d(self.intercept_)
+        slopes = np.atleast_2d(dense(self.coef_)).T
+        return slopes, np.atleast_1d(self.intercept_).astype(slopes.dtype, copy=False)  # 0.0 without an intercept
 
 
 class SparseCoefficients:
