@@ -92,7 +92,7 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, fa
             rows = check_array(
                 rows if hasattr(rows, "dtype") else values,
                 accept_sparse=["csr", "csc"] if accept_sparse else False,
-                dtype=FLOATS,
+                dtype=np.float32 if values.dtype.newbyteorder("=") == np.float32 else FLOATS,
                 ensure_all_finite=False,
                 ensure_min_samples=1,
                 accept_large_sparse=True,
