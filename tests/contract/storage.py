@@ -100,6 +100,7 @@ SPARSE = {
     "coo_array": sparse.coo_array,
     "csr_array, 64-bit indices": lambda X: _long_indices(sparse.csr_array(X)),
     "csr_array, unsorted": lambda X: _unsorted(sparse.csr_array(X)),
+    "csr_array, sums": lambda X: _as_sums(sparse.csr_array(X)),
 }
 
 
@@ -112,6 +113,16 @@ def _unsorted(X: Any) -> Any:
     """Every row's entries in falling order of their column."""
     order = np.concatenate([np.arange(a, b)[::-1] for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)])
     return sparse.csr_array((X.data[order], X.indices[order], X.indptr), shape=X.shape)
+
+
+def _as_sums(X: Any) -> Any:
+    """Every entry x in two parts, 2x and -x, and memory for one more."""
+    order = np.concatenate([np.r_[a:b, a:b] for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)])
+    first = np.concatenate([np.repeat([True, False], k) for k in np.diff(X.indptr)])
+    parts = np.where(first, 2.0, -1.0) * X.data[order]
+    sums = sparse.csr_array((parts, X.indices[order], 2 * X.indptr), shape=X.shape)
+    sums.data, sums.indices = np.append(sums.data, np.nan), np.append(sums.indices, sums.indices[:1])
+    return sums
 
 
 # ------------------------------------------------------------------------------------------------------------ streams

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -242,6 +243,29 @@ def test_unusual_numbers_are_numbers(series: Any) -> None:
         given = frame if isinstance(weight, str) else x[:, None]
         np.testing.assert_allclose(LinearRegression().fit(given, y, sample_weight=weight).coef_, weighted.coef_)
     np.testing.assert_allclose(TableEncoder().fit_transform(frame), TableEncoder().fit_transform(plain))
+
+
+CONTAINERS: dict[str, Callable[[Any], Any]] = {
+    "array": lambda X: X,
+    "Fortran order": np.asfortranarray,
+    "pandas": lambda X: pd.DataFrame(X, columns=["a", "b"]),
+    "Dask": lambda X: da.from_array(X, chunks=(7, 1)),
+}
+
+
+@pytest.mark.parametrize("keep", CONTAINERS.values(), ids=CONTAINERS.keys())
+@pytest.mark.parametrize(("stored", "read"), [("f2", "f8"), (">f2", "f8"), (">f4", "f4"), (">f8", "f8"), (">i2", "f8")])
+def test_precision_depends_on_the_numbers_and_not_on_their_container(
+    stored: str, read: str, keep: Callable[[Any], Any], tmp_path: Path
+) -> None:
+    X = (8 * np.column_stack([x, y])).astype(stored)
+    expected, model = Ridge().fit(X.astype(read), y), Ridge().fit(keep(X), y)
+    assert model.coef_.dtype == read
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    np.save(tmp_path / "X.npy", np.column_stack([X, X[:, 0]]))
+    scanned = Ridge().fit(summula.scan(tmp_path / "X.npy"), "x2")
+    assert scanned.coef_.dtype == read
+    np.testing.assert_array_equal(scanned.coef_, Ridge().fit(X.astype(read), X[:, 0].astype(read)).coef_)
 
 
 def test_wide_integers_as_labels_and_several_targets() -> None:

@@ -32,7 +32,7 @@ from summula.core.data.frames import column_numbers, frame_columns, is_frame, po
 from summula.core.data.numbers import WEIGHT, Origin, array_of, real_numbers
 from summula.core.data.scan import checked_weight
 from summula.core.data.sources import MemorySource, Source
-from summula.core.data.sparse_format import check_sparse, with_short_indices
+from summula.core.data.sparse_format import canonical_csr, check_sparse
 from summula.core.engine.threads import thread_count
 from summula.core.errors import DataError
 from summula.core.estimator.input.validation import FLOATS, as_targets
@@ -309,7 +309,7 @@ class Recipe:
         if is_frame(block):
             return frame_columns(block, self.estimator)
         if self.is_sparse:
-            rows = with_short_indices(block.tocsr())
+            rows = canonical_csr(block)
             return rows if block.dtype in FLOATS else rows.astype(np.float64)
         values = np.asarray(block)
         if values.dtype in FLOATS:

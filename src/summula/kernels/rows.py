@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from summula.core.data.layout.blocks import aligned, empty_block, is_canonical
-from summula.core.data.sparse_format import check_sparse
+from summula.core.data.sparse_format import canonical_csr, check_sparse
 
 __all__ = ["Rows", "rows_of", "rows_of_user"]
 
@@ -83,6 +83,6 @@ def rows_of_user(X: Any) -> Any:
     """Convert X or Z of a user to a block of doubles, or CSR."""
     if sparse.issparse(X):
         check_sparse(X)
-        return X.tocsr().astype(np.float64)
+        return canonical_csr(X).astype(np.float64)
     values = np.asarray(X, np.float64)
     return aligned(values.reshape(1, -1) if values.ndim == 1 else values)

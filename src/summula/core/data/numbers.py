@@ -185,9 +185,10 @@ def refuse_silent_conversions(values: Any, origin: Origin, estimator: str) -> No
 
 
 def _of_usual_width(values: Array) -> Array:
-    if values.dtype == np.float16:
-        return values.astype(np.float32)
-    return values.astype(np.float64) if values.dtype.itemsize > 8 else values
+    """Return half and extended precision as float64, as scikit-learn does, and others in native byte order."""
+    dtype = values.dtype.newbyteorder("=")
+    unusual = dtype.kind == "f" and dtype.itemsize not in (4, 8)
+    return values.astype(np.float64 if unusual else dtype, copy=False)
 
 
 def _dates(problem: str, cure: str, code: str, estimator: str) -> DataError:

@@ -1,4 +1,4 @@
-"""Validation of the index arrays of sparse matrices before compiled code reads them.
+"""Validation of the index arrays of sparse matrices before compiled code reads them, and their canonical form.
 
 SciPy checks indices when a matrix is built, not when `indices` is modified afterwards, and compiled loops
 trust them: an index out of range accesses memory out of bounds. One pass over the indices costs little in comparison.
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError
 
-__all__ = ["CHECKED_FORMATS", "check_sparse", "with_short_indices"]
+__all__ = ["CHECKED_FORMATS", "canonical_csr", "check_sparse"]
 
 Array = NDArray[Any]
 
@@ -37,12 +37,32 @@ def check_sparse(X: Any, name: str = "X") -> None:
         _check_compressed(X, name)
 
 
-def with_short_indices(X: Any) -> Any:
-    """Return a CSR matrix with 32-bit indices if they fit, so that kernels are compiled for one index type."""
-    largest = max(X.indptr[-1], *X.shape)
-    if X.indices.dtype == X.indptr.dtype == np.int32 or largest > np.iinfo(np.int32).max:
-        return X
-    return type(X)((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
+def canonical_csr(X: Any) -> Any:
+    """Return a sparse matrix as CSR with sorted column indices, whose duplicates are added; X is not modified.
+
+    So results do not depend on the order in which a row is stored, and squares are those of the entries, not of
+    their summands. Indices have 32 bits if they fit, so that kernels are compiled for one index type.
+    """
+    X = X.tocsr()
+    end = X.indptr[-1]  # the arrays may be longer
+    indices, indptr = X.indices[:end], X.indptr
+    if max(end, *X.shape) <= np.iinfo(np.int32).max:
+        indices, indptr = indices.astype(np.int32, copy=False), indptr.astype(np.int32, copy=False)
+    rows = type(X)((X.data[:end], indices, indptr), shape=X.shape)  # without the flags of X, which may be outdated
+    if _is_canonical(indices, indptr):
+        rows.has_canonical_format = True
+        return rows
+    rows = rows.copy()
+    rows.sum_duplicates()
+    return rows
+
+
+def _is_canonical(indices: Array, indptr: Array) -> bool:
+    """Return whether indices increase within every row; SciPy's own loop takes ten times as long."""
+    falls = indices[1:] <= indices[:-1]
+    starts = indptr[(indptr > 0) & (indptr < len(indices))]
+    falls[starts - 1] = False
+    return not falls.any()
 
 
 def _check_coordinates(X: Any, name: str) -> None:

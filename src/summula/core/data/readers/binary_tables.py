@@ -109,7 +109,7 @@ class NpyTable(Table):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         array = self._array()
-        kind = {"float64": "float64", "float32": "float32"}.get(str(array.dtype), "number")
+        kind = {"float64": "float64", "float32": "float32"}.get(str(array.dtype.newbyteorder("=")), "number")
         if array.dtype.kind not in "fiub":
             kind = "text" if array.dtype.kind in "USO" else str(array.dtype)
         self.kinds = {f"x{j}": kind for j in range(array.shape[1])}
@@ -117,8 +117,8 @@ class NpyTable(Table):
         self.starts = [*range(0, len(array), BATCH_ROWS * 32), len(array)] if len(array) else [0]
 
     def plain(self, columns: Sequence[str]) -> bool:
-        """Return True: the values are stored as in memory."""
-        return all(self.kinds[name] in _WIDTHS for name in columns)
+        """Return whether the values are stored as in memory."""
+        return self._array().dtype.isnative and all(self.kinds[name] in _WIDTHS for name in columns)
 
     def _array(self) -> Array:
         array: Array = np.lib.format.open_memmap(self.path, mode="r")

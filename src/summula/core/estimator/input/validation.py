@@ -25,7 +25,7 @@ from summula.core.data.numbers import (
 )
 from summula.core.data.scan import Scan
 from summula.core.data.sources import MappedSource, MemorySource, Source
-from summula.core.data.sparse_format import CHECKED_FORMATS, check_sparse, with_short_indices
+from summula.core.data.sparse_format import CHECKED_FORMATS, canonical_csr, check_sparse
 from summula.core.errors import DataError
 from summula.core.estimator.input.scan_columns import is_list_of_names, scan_source
 from summula.core.estimator.input.transformed_scan import TransformedScan, lifted
@@ -92,7 +92,7 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, fa
             rows = check_array(
                 rows if hasattr(rows, "dtype") else values,
                 accept_sparse=["csr", "csc"] if accept_sparse else False,
-                dtype=FLOATS,
+                dtype=np.float32 if values.dtype.newbyteorder("=") == np.float32 else FLOATS,
                 ensure_all_finite=False,
                 ensure_min_samples=1,
                 accept_large_sparse=True,
@@ -111,7 +111,7 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, fa
         return rows
     if getattr(X, "format", None) not in CHECKED_FORMATS:
         check_sparse(rows)
-    return with_short_indices(rows.tocsr())
+    return canonical_csr(rows)
 
 
 def _note_width(estimator: Any, rows: Array, reset: bool) -> None:
