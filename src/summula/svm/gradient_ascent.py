@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from summula.core.errors import DataError, ParameterError
 from summula.core.numerics.solution import Solution
+from summula.svm.dual.definiteness import negative_eigenvalue
 from summula.svm.margin_geometry import class_signs
 
 __all__ = ["dual_ascent"]
@@ -34,7 +35,7 @@ def dual_ascent(
     Parameters
     ----------
     K : array-like of shape (n, n)
-        The kernel matrix.
+        The kernel matrix, symmetric and positive semidefinite.
     y : array-like of shape (n,)
         Two labels; the second is the positive class.
     C : float, default=1.0
@@ -67,6 +68,14 @@ def dual_ascent(
         raise ParameterError(f"C must be positive, got {C!r}.")
     if not np.isfinite(values).all():
         raise DataError("K has values that are not finite.")
+    eigenvalue = negative_eigenvalue(values, "pass (K + K.T) / 2")
+    if eigenvalue is not None:
+        raise DataError(
+            f"K has the negative eigenvalue {eigenvalue:.3g}, so it is not a kernel matrix and the dual is not "
+            "concave; pass a positive semidefinite K, or use SVC, which finds a stationary point."
+        )
+    if step is not None and not step > 0:
+        raise ParameterError(f"step must be positive, got {step!r}.")
     Q = sign[:, None] * values * sign
     largest = float(np.linalg.eigvalsh(Q)[-1])
     rate = 1.0 / max(largest, np.finfo(float).tiny) if step is None else float(step)
