@@ -90,6 +90,8 @@ def test_sampled_divergence_of_scipy_distributions_and_functions() -> None:
     assert kl_divergence(fast, slow).value == pytest.approx(exact, abs=0.01)
     draws = np.random.default_rng(0).exponential(0.5, 50_000)
     assert kl_divergence(fast.logpdf, slow.logpdf, samples=draws).value == pytest.approx(exact, abs=0.01)
+    of_variables = kl_divergence(stats.Normal(mu=0.0, sigma=1.0), stats.Normal(mu=1.0, sigma=1.0))
+    assert of_variables.value == pytest.approx(0.5, abs=0.02)
     counts = kl_divergence(stats.poisson(3.0), stats.poisson(2.0))
     assert counts.value == pytest.approx(3 * math.log(1.5) - 1, abs=0.02)
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from summula.bayes.labelled import is_labelled, without_labels
 from summula.core.errors import DataError, ParameterError
+from summula.stats.information import has_pmf
 
 __all__ = ["Density", "check_probabilities", "density_of", "evaluate", "finite_joint", "item_of", "listed"]
 
@@ -46,7 +47,7 @@ class Density:
     @property
     def is_discrete(self) -> bool:
         """Whether the distribution is discrete."""
-        return self.table is not None or _has_pmf(self.given)
+        return self.table is not None or has_pmf(self.given)
 
     def quantiles(self, p: Any) -> Array | None:
         """Return quantiles; None without a method for them."""
@@ -81,7 +82,7 @@ def density_of(given: Any, name: str) -> Density:
         table = dict(given)
         check_probabilities(list(table.values()), f"The probabilities of the observations given {name}", sums=True)
         return Density(given, table, lambda xs: _looked_up(table, xs, name))
-    if _has_pmf(given):
+    if has_pmf(given):
         return Density(given, None, lambda xs: np.atleast_1d(np.asarray(given.logpmf(xs), np.float64)))
     if hasattr(given, "logpdf"):
         return Density(given, None, lambda xs: np.atleast_1d(np.asarray(given.logpdf(xs), np.float64)))
@@ -106,18 +107,6 @@ def check_probabilities(values: Any, what: str, *, sums: bool) -> Array:
     if sums and abs(p.sum() - 1) > _ROUNDING:
         raise ParameterError(f"{what} must sum to 1; they sum to {p.sum():.6g}: divide them by their sum.")
     return p
-
-
-def _has_pmf(given: Any) -> bool:
-    """Return whether a distribution is discrete.
-
-    All of SciPy's have `logpmf`: of frozen ones only the `dist` has not, and of random variables (`icdf`) it is -inf.
-    """
-    if not hasattr(given, "logpmf"):
-        return False
-    if hasattr(given, "icdf"):
-        return bool(np.isfinite(given.logpmf(given.icdf(0.5))))
-    return hasattr(getattr(given, "dist", given), "pmf")
 
 
 def listed(observations: Any) -> Any:

@@ -32,6 +32,7 @@ __all__ = [
     "conditional_entropy",
     "entropy",
     "gini_impurity",
+    "has_pmf",
     "jensen_gap",
     "kl_divergence",
     "mutual_information",
@@ -282,14 +283,27 @@ def _has_density(p: Any) -> bool:
     return callable(p) or hasattr(p, "logpdf") or hasattr(p, "logpmf")
 
 
+def has_pmf(distribution: Any) -> bool:
+    """Return whether a distribution is discrete.
+
+    All of SciPy's have `logpmf`: of frozen ones only the `dist` has not, and of random variables (`icdf`) it is -inf.
+    """
+    if not hasattr(distribution, "logpmf"):
+        return False
+    if hasattr(distribution, "icdf"):
+        return bool(np.isfinite(distribution.logpmf(distribution.icdf(0.5))))
+    return hasattr(getattr(distribution, "dist", distribution), "pmf")
+
+
 def _log_density(p: Any) -> Callable[[Any], Any]:
-    discrete = hasattr(getattr(p, "dist", p), "pmf")  # SciPy's frozen distributions have both methods
-    if hasattr(p, "logpmf") and (discrete or not hasattr(p, "logpdf")):
+    if has_pmf(p) or (hasattr(p, "logpmf") and not hasattr(p, "logpdf")):
         return p.logpmf  # type: ignore[no-any-return]
     return p.logpdf if hasattr(p, "logpdf") else p  # type: ignore[no-any-return]
 
 
 def _drawn(p: Any, n: int, random_state: int) -> NDArray[Any]:
+    if hasattr(p, "icdf"):  # a random variable of SciPy
+        return np.asarray(p.sample(n, rng=np.random.default_rng(random_state)))
     if hasattr(p, "sample"):
         return np.asarray(p.sample(n, random_state))
     if hasattr(p, "rvs"):
