@@ -107,6 +107,15 @@ def test_interval_holds_the_level(case: str) -> None:
     assert (cdf(low), cdf(high)) == pytest.approx((0.05, 0.95), abs=1e-9)
 
 
+def test_intervals_at_extreme_levels_are_finite() -> None:
+    level = 1 - 2.0**-53
+    low, high = NormalKnownVariance(0.0, 1.0, 1.0).interval(level)
+    assert high == pytest.approx(-low, rel=1e-12)
+    assert high == pytest.approx(-stats.norm.ppf(2.0**-54), rel=1e-12)
+    assert np.isfinite(NormalInverseGamma(0, 1, 2, 2).interval(level)).all()
+    assert (DirichletMultinomial([2.0, 3.0]).interval(level) < 1).all()
+
+
 def test_intervals_cover_parameters_drawn_from_the_prior() -> None:
     rng = np.random.default_rng(5)
     hits = 0

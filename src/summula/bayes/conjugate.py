@@ -38,7 +38,7 @@ __all__ = [
     "GammaPoisson",
     "NormalKnownVariance",
     "checked_data",
-    "checked_level",
+    "equal_tails",
     "require_not_negative",
     "require_positive",
     "require_proper",
@@ -96,16 +96,19 @@ class Conjugate(ABC):
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the equal-tailed credible interval, which contains the parameter with probability `level`."""
-        tail = (1 - checked_level(level)) / 2
-        low, high = self.distribution().ppf([tail, 1 - tail])
-        return float(low), float(high)
+        return equal_tails(self.distribution(), level)
 
 
-def checked_level(level: float) -> float:
-    """Return a probability strictly between 0 and 1, or raise."""
+def equal_tails(distribution: Any, level: float) -> Any:
+    """Return the interval between the quantiles that leave equal probabilities on both sides.
+
+    The upper one is computed from its tail, since 1 - tail is rounded to 1 at extreme levels.
+    """
     if not is_fraction(level):
         raise ParameterError(f"level must be a probability between 0 and 1; got {level!r}.")
-    return float(level)
+    tail = (1 - float(level)) / 2
+    low, high = distribution.ppf(tail), distribution.isf(tail)
+    return (float(low), float(high)) if np.ndim(low) == 0 else np.column_stack([low, high])
 
 
 def require_positive(model: Any, *names: str) -> None:

@@ -20,7 +20,7 @@ from scipy import optimize, special, stats
 from summula.bayes.conjugate import (
     Conjugate,
     checked_data,
-    checked_level,
+    equal_tails,
     require_not_negative,
     require_proper,
     require_some,
@@ -130,9 +130,7 @@ class NormalInverseGamma(Conjugate):
 
     def interval(self, level: float = 0.95) -> Any:
         """Return credible intervals of mean and variance, each with probability `level`."""
-        tail = (1 - checked_level(level)) / 2
-        pairs = (one.ppf([tail, 1 - tail]) for one in self.distribution())
-        return MeanAndVariance(*((float(low), float(high)) for low, high in pairs))
+        return MeanAndVariance(*(equal_tails(one, level) for one in self.distribution()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,6 +238,5 @@ class DirichletMultinomial(Conjugate):
     def interval(self, level: float = 0.95) -> Any:
         """Return credible intervals of the individual probabilities, shape (n_outcomes, 2)."""
         self._require_proper()
-        tail, a = (1 - checked_level(level)) / 2, self.concentration
-        marginal = stats.beta(a, a.sum() - a)
-        return np.column_stack([marginal.ppf(tail), marginal.ppf(1 - tail)])
+        a = self.concentration
+        return equal_tails(stats.beta(a, a.sum() - a), level)
