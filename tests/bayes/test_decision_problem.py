@@ -144,6 +144,8 @@ class TestSensitivity:
         ({"costs": {}}, "costs is empty"),
         ({"costs": [[0.0, np.nan], [1.0, 0.0]]}, "finite"),
         ({"reject_cost": np.inf}, "reject_cost must be a finite number"),
+        ({"reject_cost": "a"}, "reject_cost must be a finite number; got 'a'"),
+        ({"costs": {"take": {"rain": "x", "dry": 1}}}, r"costs\['take'\] contains 'x' at index 0"),
     ],
 )
 def test_bad_problems(changes: Any, words: str) -> None:

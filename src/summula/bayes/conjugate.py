@@ -28,7 +28,7 @@ from scipy import stats
 
 from summula.bayes.estimation import check_loss, least_expected_loss, quantile_nodes
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.input.argument_values import is_fraction
+from summula.core.estimator.input.argument_values import is_fraction, number_or_nan
 
 __all__ = [
     "BetaBernoulli",
@@ -115,7 +115,7 @@ def require_positive(model: Any, *names: str) -> None:
     """Raise for fields of a model that are not positive."""
     for name in names:
         value = getattr(model, name)
-        if not (np.isfinite(value) and value > 0):
+        if not 0 < number_or_nan(value) < np.inf:
             raise ParameterError(f"{name} of {type(model).__name__} must be a positive number; got {value!r}.")
 
 
@@ -123,7 +123,7 @@ def require_not_negative(model: Any, *names: str) -> None:
     """Raise for fields of a model that are negative; zeros are improper priors."""
     for name in names:
         value = getattr(model, name)
-        if not (np.isfinite(value) and value >= 0):
+        if not 0 <= number_or_nan(value) < np.inf:
             raise ParameterError(
                 f"{name} of {type(model).__name__} must be a positive number, or 0 for an improper prior; got "
                 f"{value!r}."
@@ -140,7 +140,10 @@ def checked_data(
     values: ArrayLike, what: str, low: float = -np.inf, high: float = np.inf, *, whole: bool = False
 ) -> Array:
     """Return data as a vector of numbers within a range, or raise."""
-    x = np.atleast_1d(np.asarray(values, np.float64))
+    try:
+        x = np.atleast_1d(np.asarray(values, np.float64))
+    except (TypeError, ValueError):
+        raise DataError(f"data must be {what}; got {values!r}.") from None
     if x.ndim != 1:
         raise DataError(f"data must be a list of numbers; got shape {x.shape}.")
     good = np.isfinite(x) & (x >= low) & (x <= high) & (~np.bool_(whole) | (x == np.floor(x)))

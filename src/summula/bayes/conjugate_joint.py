@@ -27,6 +27,7 @@ from summula.bayes.conjugate import (
 )
 from summula.bayes.estimation import check_loss, least_expected_loss, quantile_nodes
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.input.argument_values import number_or_nan
 
 __all__ = ["DirichletMultinomial", "MeanAndVariance", "NormalInverseGamma"]
 
@@ -74,7 +75,7 @@ class NormalInverseGamma(Conjugate):
 
     def __post_init__(self) -> None:
         require_not_negative(self, "strength", "rate")
-        if not (np.isfinite(self.shape) and self.shape >= -0.5):
+        if not -0.5 <= number_or_nan(self.shape) < np.inf:
             raise ParameterError(
                 f"shape of NormalInverseGamma must be a positive number, or -1/2 to 0 for an improper prior; got "
                 f"{self.shape!r}."

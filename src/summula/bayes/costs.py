@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from summula.bayes.labelled import list_or_dict
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.input.argument_values import numbers_in
+from summula.core.estimator.input.argument_values import number_or_nan, numbers_in
 
 __all__ = ["REJECT", "CostTable", "cost_table", "expected_cost", "mean_cost"]
 
@@ -77,7 +77,7 @@ def cost_table(costs: Any, states: Sequence[Any], reject_cost: Any = None) -> Co
         raise ParameterError("costs must be finite numbers; some are NaN or infinite.")
     if reject_cost is None:
         return table
-    if not np.isfinite(reject_cost):
+    if not np.isfinite(number_or_nan(reject_cost)):
         raise ParameterError(f"reject_cost must be a finite number; got {reject_cost!r}.")
     constant = np.full((1, len(states)), float(reject_cost))
     return CostTable((*table.actions, REJECT), np.vstack([table.values, constant]))
@@ -92,7 +92,7 @@ def _of_mapping(costs: Mapping[Any, Any], states: Sequence[Any]) -> CostTable:
                 f"The costs of the action {action!r} must be a dict with a cost for each of the states "
                 f"{list(states)!r}; got {given!r}."
             )
-        rows.append([float(by_state[state]) for state in states])
+        rows.append(numbers_in(f"costs[{action!r}]", [by_state[state] for state in states]))
     if not rows:
         raise ParameterError("costs is empty; pass the costs of at least one action.")
     return CostTable(tuple(costs), np.array(rows))

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.input.argument_values import number_or_nan
 
-__all__ = ["LOSSES", "bayes_estimator", "check_loss", "least_expected_loss", "quantile_nodes"]
+__all__ = ["LOSSES", "bayes_estimator", "check_loss", "checked_support", "least_expected_loss", "quantile_nodes"]
 
 Array = NDArray[np.float64]
 Loss = Callable[[float, Array], Any]
@@ -95,9 +96,7 @@ def bayes_estimator(
     for name, function in (("log_likelihood", log_likelihood), ("log_prior", log_prior)):
         if not callable(function):
             raise ParameterError(f"{name} must be a function that returns a log density; got {function!r}.")
-    low, high = (float(end) for end in support)
-    if not low < high:
-        raise ParameterError(f"support must be two numbers, the smaller first; got {support!r}.")
+    low, high = checked_support(support)
 
     def log_posterior(t: float) -> float:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -117,6 +116,14 @@ def bayes_estimator(
         tails = [_ladder(mode, edges[0], begin), edges, _ladder(mode, edges[-1], end)]
         posterior = _tabulated(log_posterior, np.concatenate(tails))
     return _median(posterior) if loss == "absolute" else least_expected_loss(posterior.nodes, posterior.mass, loss)
+
+
+def checked_support(support: Any) -> tuple[float, float]:
+    """Return the ends of an interval, or raise."""
+    ends = [number_or_nan(end) for end in support] if np.ndim(support) == 1 else []
+    if len(ends) != 2 or not ends[0] < ends[1]:
+        raise ParameterError(f"support must be two numbers, the smaller first; got {support!r}.")
+    return ends[0], ends[1]
 
 
 def check_loss(loss: Any) -> None:

@@ -23,9 +23,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from summula.bayes.decision_problem import DecisionProblem
 from summula.bayes.densities import Density, evaluate, finite_joint
+from summula.bayes.estimation import checked_support
 from summula.bayes.rules import Rule, decided, log_joint, rule_of
 from summula.core.errors import ParameterError
-from summula.core.estimator.input.argument_values import is_choice
+from summula.core.estimator.input.argument_values import is_choice, is_integer
 from summula.stats.bounds import check_delta
 from summula.stats.bounds_betting import betting_bounds
 from summula.stats.multivariate_normal import MultivariateNormal
@@ -337,8 +338,8 @@ def _between(points: Array, low: float, high: float) -> Array:
 def _check_support(support: Any) -> tuple[float, float] | None:
     if support is None:
         return None
-    low, high = (float(end) for end in support)
-    if not (np.isfinite([low, high]).all() and low < high):
+    low, high = checked_support(support)
+    if not np.isfinite([low, high]).all():
         raise ParameterError(f"support must be two finite numbers, the smaller first; got {support!r}.")
     return low, high
 
@@ -394,6 +395,8 @@ def _changes(decide: Rule, grid: Array) -> Array:
 
 
 def _sampled(problem: DecisionProblem, decide: Rule, n: int, delta: float, random_state: int) -> DecisionRisk:
+    if not (is_integer(n) and n > 0):
+        raise ParameterError(f"n_samples must be a positive integer; got {n!r}.")
     rng = np.random.default_rng(random_state)
     states = rng.choice(len(problem.states), n, p=problem.priors / problem.priors.sum())
     counts = np.bincount(states, minlength=len(problem.states))

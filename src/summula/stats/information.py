@@ -208,7 +208,7 @@ def jensen_gap(f: Callable[[Array], Any], x: ArrayLike, p: ArrayLike | None = No
     Parameters
     ----------
     f : callable
-        A function of arrays, called with the values of X and with their mean.
+        A function of arrays, or of numbers, called with the values of X and with their mean.
     x : array-like of shape (n,)
         Values of X.
     p : array-like of shape (n,), optional
@@ -231,7 +231,11 @@ def jensen_gap(f: Callable[[Array], Any], x: ArrayLike, p: ArrayLike | None = No
     if weights.shape != values.shape:
         raise DataError(f"x has {len(values)} values but p has {len(weights)}; pass one probability per value.")
     possible = weights > 0
-    mean_of_f = float(np.asarray(f(values[possible]), np.float64) @ weights[possible])
+    try:
+        of_values = np.asarray(f(values[possible]), np.float64)
+    except (TypeError, ValueError):  # as `math.exp` does
+        of_values = np.array([f(float(value)) for value in values[possible]], np.float64)
+    mean_of_f = float(of_values @ weights[possible])
     return mean_of_f - float(np.asarray(f(values[possible] @ weights[possible])))
 
 
@@ -240,7 +244,10 @@ def jensen_gap(f: Callable[[Array], Any], x: ArrayLike, p: ArrayLike | None = No
 
 def _distribution(p: Any, name: str, axis: int | None) -> Array:
     """Return probabilities from probabilities or counts."""
-    values = np.asarray(p, np.float64)
+    try:
+        values = np.asarray(p, np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} must contain probabilities or counts; got {p!r}.") from None
     if not values.size or not np.isfinite(values).all() or (values < 0).any():
         raise DataError(
             f"{name} must contain probabilities or counts; it is empty, or has negative, missing or infinite values."
