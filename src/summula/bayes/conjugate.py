@@ -96,7 +96,8 @@ class Conjugate(ABC):
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the equal-tailed credible interval, which contains the parameter with probability `level`."""
-        return equal_tails(self.distribution(), level)
+        low, high = equal_tails(self.distribution(), level)
+        return low, high
 
 
 def equal_tails(distribution: Any, level: float) -> Any:

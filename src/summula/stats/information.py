@@ -202,7 +202,7 @@ def kl_divergence(
     return SampledDivergence(value, value - wide, value + wide, len(ratio))
 
 
-def jensen_gap(f: Callable[[Array], Any], x: ArrayLike, p: ArrayLike | None = None) -> float:
+def jensen_gap(f: Callable[[Any], Any], x: ArrayLike, p: ArrayLike | None = None) -> float:
     """Compute E[f(X)] - f(E[X]) (5), which is non-negative for convex f, and 0 if f is linear on the values of X.
 
     Parameters
