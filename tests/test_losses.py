@@ -18,7 +18,7 @@ from summula.stats import families
 from summula.stats.families import Bernoulli, Family, NegativeBinomial, Poisson, Tweedie, family_named
 from summula.stats.links import link_named
 
-LINKS = ["identity", "log", "logit", "probit", "cloglog", "inverse", "inverse_squared"]
+LINKS = ["identity", "log", "logit", "probit", "cloglog", "loglog", "cauchit", "inverse", "inverse_squared", "sqrt"]
 FAMILIES = [
     families.Normal(),
     Bernoulli(),
@@ -322,7 +322,7 @@ def test_impossible_choices_are_refused() -> None:
     with pytest.raises(ParameterError, match="The 'family' parameter"):
         loss_of("cauchy")
     with pytest.raises(ParameterError, match="The 'link' parameter"):
-        loss_of("poisson", "sqrt")
+        loss_of("poisson", "square")
     with pytest.raises(ParameterError, match="TweedieLog has no power 2"):
         TweedieLog(2.0)
     with pytest.raises(ParameterError, match="The 'power' of Tweedie"):
@@ -332,7 +332,7 @@ def test_impossible_choices_are_refused() -> None:
 def test_convexity_is_claimed_where_it_is_known() -> None:
     for family, link in (("gamma", "identity"), ("normal", "log"), ("poisson", "inverse"), ("inverse_gaussian", "log")):
         assert not loss_of(family, link).convex
-    for family, link in (("gamma", "inverse"), ("poisson", "identity"), ("binomial", "log"), ("bernoulli", "probit")):
+    for family, link in (("gamma", "inverse"), ("poisson", "sqrt"), ("binomial", "loglog"), ("bernoulli", "probit")):
         assert loss_of(family, link).convex
     assert loss_of(Tweedie(1.5)).self_concordant
     assert not loss_of(Tweedie(2.5)).convex

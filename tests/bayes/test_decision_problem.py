@@ -7,10 +7,11 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from scipy.stats import norm
+from scipy.stats import Normal, beta, norm
 
-from summula.bayes import DecisionProblem
+from summula.bayes import DecisionProblem, mean_cost
 from summula.core.errors import DataError, ParameterError
 
 PRIORS = {"rain": 0.2, "dry": 0.8}
@@ -143,6 +144,8 @@ class TestSensitivity:
         ({"costs": {}}, "costs is empty"),
         ({"costs": [[0.0, np.nan], [1.0, 0.0]]}, "finite"),
         ({"reject_cost": np.inf}, "reject_cost must be a finite number"),
+        ({"reject_cost": "a"}, "reject_cost must be a finite number; got 'a'"),
+        ({"costs": {"take": {"rain": "x", "dry": 1}}}, r"costs\['take'\] contains 'x' at index 0"),
     ],
 )
 def test_bad_problems(changes: Any, words: str) -> None:
@@ -168,3 +171,51 @@ def test_densities_are_functions_of_arrays_or_of_single_numbers() -> None:
         problem = DecisionProblem([0.5, 0.5], [first, lambda x: 2 * np.exp(-2 * x)])
         found = problem.posterior([0.5, 1])
         assert found[0] == pytest.approx(1 / (1 + 4 * math.exp(-1.5)), rel=1e-14)
+
+
+def test_pandas_labels_name_states_observations_and_actions() -> None:
+    priors = pd.Series(PRIORS)
+    likelihoods = pd.DataFrame(LIKELIHOODS).T  # one row per state
+    costs = pd.DataFrame(COSTS).T[["dry", "rain"]]  # not in the order of the states
+    problem = DecisionProblem(priors, likelihoods, costs)
+    assert problem.posterior(["grey"]) == umbrella().posterior(["grey"])
+    assert problem.risk(["grey"]) == umbrella().risk(["grey"])
+    by_state = DecisionProblem(PRIORS, {state: pd.Series(table) for state, table in LIKELIHOODS.items()}, costs)
+    assert by_state.risk(pd.Series(["grey", "grey"], index=[7, 8])) == umbrella().risk(["grey", "grey"])
+    assert mean_cost(["rain", "dry"], ["leave", "leave"], costs, classes=["rain", "dry"]) == 5.0
+
+
+def test_pandas_objects_without_labels_are_arrays() -> None:
+    problem = DecisionProblem(
+        pd.Series([0.2, 0.8]), pd.DataFrame([[0.9, 0.1], [0.3, 0.7]]), pd.DataFrame([[1, 2], [10, 0]])
+    )
+    np.testing.assert_allclose(problem.risk([0]), list(umbrella().risk(["grey"]).values()), rtol=1e-14)
+    named = umbrella(costs=pd.DataFrame({"dry": [2.0, 0.0], "rain": [1.0, 10.0]}))  # the actions have no names
+    assert named.risk(["grey"]) == dict(zip(PRIORS, umbrella().risk(["grey"]).values(), strict=True))
+
+
+def test_random_variables_of_scipy() -> None:
+    old = DecisionProblem([0.5, 0.5], [norm(0, 1), norm(1, 2)])
+    new = DecisionProblem([0.5, 0.5], [Normal(mu=0.0, sigma=1.0), Normal(mu=1.0, sigma=2.0)])
+    np.testing.assert_allclose(new.posterior([0.3, 2.0]), old.posterior([0.3, 2.0]), rtol=1e-12)
+
+
+def test_a_pole_of_a_density_makes_its_state_certain() -> None:
+    arcsine = DecisionProblem([0.5, 0.5], [beta(0.5, 0.5), beta(1, 1)])
+    assert arcsine.posterior([0.0]).tolist() == [1.0, 0.0]
+    assert arcsine.decide([0.0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("observations", "words"),
+    [
+        ((x for x in ["grey"]), r"a list, not a generator: wrap it in list"),
+        (np.array(1.0), "even if there is only one"),
+        ([["grey", "blue"]], r"The observation \('grey', 'blue'\) has no probability"),
+    ],
+)
+def test_what_is_not_a_list_of_observations(observations: Any, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        umbrella().posterior(observations)
+    with pytest.raises(ParameterError, match="non-negative numbers; got 'ab'"):
+        umbrella(priors="ab")

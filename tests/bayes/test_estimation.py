@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,15 @@ def test_interval_holds_the_level(case: str) -> None:
     low, high = after.interval(0.9)
     cdf = after.distribution().cdf
     assert (cdf(low), cdf(high)) == pytest.approx((0.05, 0.95), abs=1e-9)
+
+
+def test_intervals_at_extreme_levels_are_finite() -> None:
+    level = 1 - 2.0**-53
+    low, high = NormalKnownVariance(0.0, 1.0, 1.0).interval(level)
+    assert high == pytest.approx(-low, rel=1e-12)
+    assert high == pytest.approx(-stats.norm.ppf(2.0**-54), rel=1e-12)
+    assert np.isfinite(NormalInverseGamma(0, 1, 2, 2).interval(level)).all()
+    assert (DirichletMultinomial([2.0, 3.0]).interval(level) < 1).all()
 
 
 def test_intervals_cover_parameters_drawn_from_the_prior() -> None:
@@ -213,6 +223,22 @@ class TestQuadrature:
         assert bayes_estimator(*args, loss="zero_one") == pytest.approx(-3.0, abs=1e-4)
         assert bayes_estimator(*args, loss="absolute") == pytest.approx(-3 + 0.5 * stats.norm.ppf(0.5 / 0.7), abs=1e-4)
 
+    def test_heavy_tails_and_narrow_peaks(self) -> None:
+        # The posterior mean of the centre of a Cauchy distribution after 1, 2, 9 is 47/23, by residues.
+        args = (lambda t, x: stats.cauchy.logpdf(x, t), lambda t: 0.0, np.array([1.0, 2.0, 9.0]))
+        assert bayes_estimator(*args, loss="square") == pytest.approx(47 / 23, rel=1e-11)
+        pareto = (lambda t, x: -np.inf if t < 2 else -3 * np.log(t), lambda t: 0.0, None)
+        assert bayes_estimator(*pareto, support=(0, np.inf)) == pytest.approx(4.0, rel=1e-10)
+        lognormal = (lambda t, x: stats.lognorm.logpdf(t, 2.0), lambda t: 0.0, None)
+        assert bayes_estimator(*lognormal, support=(0, np.inf)) == pytest.approx(math.exp(2), rel=1e-10)
+        assert bayes_estimator(*lognormal, loss="absolute", support=(0, np.inf)) == pytest.approx(1.0, rel=1e-10)
+
+    def test_a_prior_that_is_a_distribution(self) -> None:
+        args = (lambda t, x: stats.norm.logpdf(x, t, 1.0), stats.norm(0, 1), np.array([3.0, 3.0, 3.0]))
+        assert bayes_estimator(*args) == pytest.approx(2.25, rel=1e-12)
+        with pytest.raises(ParameterError, match="log_prior must be a function that returns a log density; got None"):
+            bayes_estimator(args[0], None, args[2])
+
     def test_bad_input(self) -> None:
         with pytest.raises(ParameterError, match="loss must be one of square, zero_one, absolute"):
             bayes_estimator(lambda t, x: 0.0, lambda t: -(t**2), None, loss="cubic")
@@ -225,9 +251,20 @@ class TestQuadrature:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: BetaBernoulli(0, 1), "a of BetaBernoulli must be a positive number; got 0"),
+        (
+            lambda: BetaBernoulli(-1, 1),
+            "a of BetaBernoulli must be a positive number, or 0 for an improper prior; got -1",
+        ),
+        (lambda: NormalKnownVariance(0, 0, 1), "variance of NormalKnownVariance must be a positive number; got 0"),
+        (
+            lambda: NormalInverseGamma(0, 1, -1, 1),
+            "shape of NormalInverseGamma must be a positive number, or -1/2 to 0",
+        ),
         (lambda: GammaPoisson(1, -1), "rate of GammaPoisson"),
         (lambda: DirichletMultinomial([1.0]), "two or more positive numbers"),
+        (lambda: GammaPoisson("x", 1), "shape of GammaPoisson must be a positive number"),
+        (lambda: bayes_estimator(lambda t, x: 0, lambda t: 0, 0, support="ab"), "support must be two numbers"),
+        (lambda: bayes_estimator(lambda t, x: 0, lambda t: 0, 0, support=(1, 2, 3)), "support must be two numbers"),
         (lambda: BetaBernoulli(1, 1).interval(95), "level must be a probability"),
         (lambda: BetaBernoulli(1, 1).estimate("median"), "loss must be one of"),
     ],
@@ -245,6 +282,7 @@ def test_bad_parameters(make: Any, words: str) -> None:
         (lambda: GammaPoisson(1, 1).posterior([1.5]), "non-negative integers"),
         (lambda: GammaExponential(1, 1).posterior([-1.0]), "value 0 is -1"),
         (lambda: NormalKnownVariance(0, 1, 1).posterior([np.nan]), "finite numbers; value 0 is nan"),
+        (lambda: BetaBernoulli(1, 1).posterior(["heads"]), r"data must be 0 or 1; got \['heads'\]"),
         (lambda: GammaPoisson(1, 1).mle([]), "data is empty"),
         (lambda: DirichletMultinomial([1.0, 1.0]).posterior([0, 2]), "from 0 to 1"),
         (lambda: DirichletMultinomial([1.0, 1.0]).posterior([[1, -2]]), "2 non-negative numbers"),
@@ -286,3 +324,39 @@ def test_probabilities_by_a_loss_that_is_a_function() -> None:
     prior = DirichletMultinomial([1.0, 2.0, 3.0])
     found = prior.estimate(lambda a, draws: ((a - draws) ** 2).sum(axis=1))
     np.testing.assert_allclose(found, [1 / 6, 1 / 3, 1 / 2], atol=2e-4)
+
+
+class TestImproperPriors:
+    data = np.array([1.5, 0.2, 2.9, 1.1])
+
+    def test_their_estimates_are_those_of_the_data_alone(self) -> None:
+        counts = [3, 0, 4]
+        assert BetaBernoulli(0, 0).posterior([1, 0, 1, 1]).estimate() == 0.75
+        assert BetaBinomial(0, 0, 5).posterior(counts).estimate() == pytest.approx(7 / 15)
+        assert GammaPoisson(0, 0).posterior(counts).estimate() == pytest.approx(7 / 3)
+        assert GammaExponential(0, 0).posterior(self.data).estimate() == pytest.approx(4 / self.data.sum())
+        np.testing.assert_allclose(DirichletMultinomial([0, 0]).posterior([0, 1, 1]).estimate(), [1 / 3, 2 / 3])
+
+    def test_credible_intervals_of_means_are_confidence_intervals(self) -> None:
+        flat = NormalKnownVariance(0.0, np.inf, 4.0).posterior(self.data)
+        expected = stats.norm(self.data.mean(), 1.0).interval(0.9)
+        assert flat.interval(0.9) == pytest.approx(expected, rel=1e-12)
+        reference = NormalInverseGamma(0.0, 0.0, -0.5, 0.0).posterior(self.data)
+        expected = stats.t(3, self.data.mean(), self.data.std(ddof=1) / 2).interval(0.9)
+        assert reference.interval(0.9).mean == pytest.approx(expected, rel=1e-12)
+
+    @pytest.mark.parametrize(
+        "prior",
+        [
+            BetaBernoulli(0, 1),
+            GammaPoisson(0, 0),
+            NormalKnownVariance(0, np.inf, 1),
+            NormalInverseGamma(0, 0, -0.5, 0).posterior([1.0]),
+            DirichletMultinomial([0, 1]),
+        ],
+        ids=repr,
+    )
+    def test_they_have_no_distribution(self, prior: Any) -> None:
+        for use in (prior.distribution, prior.predictive, prior.interval, prior.estimate):
+            with pytest.raises(DataError, match="is improper, so it has no distribution"):
+                use()

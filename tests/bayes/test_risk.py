@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from scipy.stats import bernoulli, cauchy, multivariate_normal, norm, poisson
+from scipy.stats import Binomial, Normal, bernoulli, beta, binom, cauchy, multivariate_normal, norm, poisson, uniform
 from scipy.stats import t as student
 
 from summula.bayes import SPRT, BayesClassifier, DecisionProblem, bayes_risk, decision_risk, likelihood_ratio_test
@@ -41,6 +42,10 @@ class TestLikelihoodRatio:
             likelihood_ratio_test([0.0], ONE, ZERO, costs=[[0, 1], [1, 0], [2, 2]])
         with pytest.raises(DataError, match="probability 0 in both states"):
             likelihood_ratio_test([2], bernoulli(0.5), bernoulli(0.2))
+        with pytest.raises(DataError, match="The observation 2.0 has probability 0 in both states"):
+            likelihood_ratio_test(pd.Series([0.5, 2.0], index=[5, 6]), uniform(), uniform())
+        with pytest.raises(DataError, match="in state 0 because of observation 1, in state 1 because of observation 0"):
+            likelihood_ratio_test([-0.5, 1.5], uniform(0, 2), uniform(-1, 2))
 
 
 class TestSPRT:
@@ -75,8 +80,45 @@ class TestSPRT:
         with pytest.raises(ParameterError, match="below 1"):
             SPRT(0.6, 0.5, ONE, ZERO)
 
+    def test_rows_of_several_columns_and_single_numbers(self) -> None:
+        test = SPRT(0.1, 0.1, multivariate_normal([3, 3]), multivariate_normal([0, 0]))
+        assert test.run([[3.0, 3.0]])[:3] == (1, 1, pytest.approx(9.0))
+        with pytest.raises(DataError, match=r"write \[3.0\]"):
+            test.run(3.0)
+
 
 class TestRisk:
+    def test_rules_of_single_numbers_and_tables(self) -> None:
+        of_arrays = decision_risk(lambda x: (x > 0.5).astype(int), [0.5, 0.5], [ZERO, ONE]).value
+        of_numbers = decision_risk(lambda x: 1 if x > 0.5 else 0, [0.5, 0.5], [ZERO, ONE]).value
+        assert of_numbers == of_arrays
+        assert decision_risk(lambda x: 1, [0.3, 0.7], [ZERO, ONE]).value == pytest.approx(0.3, abs=1e-12)
+        counts = decision_risk(lambda k: 1 if k >= 4 else 0, [0.5, 0.5], [poisson(3), poisson(5)])
+        assert counts.value == pytest.approx(0.5 * poisson.sf(3, 3) + 0.5 * poisson.cdf(3, 5), rel=1e-12)
+        tables, costs = [{"a": 0.9, "b": 0.1}, {"a": 0.2, "b": 0.8}], [[0, 3], [1, 0]]
+        found = decision_risk({"a": 0, "b": 1}, [0.5, 0.5], tables, costs)
+        assert found.value == pytest.approx(0.5 * 0.1 * 1 + 0.5 * 0.2 * 3, rel=1e-14)
+        with pytest.raises(DataError, match="no action for the observation 'b'"):
+            decision_risk({"a": 0}, [0.5, 0.5], tables, costs)
+
+    def test_random_variables_of_scipy(self) -> None:
+        new = bayes_risk([0.5, 0.5], [Normal(mu=0.0, sigma=1.0), Normal(mu=1.0, sigma=1.0)])
+        assert new.value == pytest.approx(norm.cdf(-0.5), rel=1e-11)
+        drawn = bayes_risk(
+            [0.5, 0.5], [Normal(mu=0.0, sigma=1.0), ONE], method="monte_carlo", n_samples=2_000, delta=1e-6
+        )
+        assert drawn.lower < norm.cdf(-0.5) < drawn.upper
+        counts = bayes_risk([0.5, 0.5], [Binomial(n=3, p=0.2), Binomial(n=3, p=0.7)])
+        assert counts.value == pytest.approx(bayes_risk([0.5, 0.5], [binom(3, 0.2), binom(3, 0.7)]).value, rel=1e-12)
+
+    def test_densities_with_poles(self) -> None:
+        # The arcsine density is below the uniform one between the roots of pi^2 x (1 - x) = 1.
+        half = math.sqrt(0.25 - 1 / math.pi**2)
+        inside = beta.cdf(0.5 + half, 0.5, 0.5) - beta.cdf(0.5 - half, 0.5, 0.5)
+        found = bayes_risk([0.5, 0.5], [beta(0.5, 0.5), uniform()])
+        assert found.value == pytest.approx(0.5 * (inside + 1 - 2 * half), rel=1e-11)
+        assert BayesClassifier([0.5, 0.5], [beta(0.5, 0.5), uniform()]).predict_proba([[0.0]]).tolist() == [[1.0, 0.0]]
+
     @pytest.mark.parametrize("cut", [-0.7, 1.9])
     def test_of_a_threshold_between_two_normals(self, cut: float) -> None:
         costs, priors = [[0.0, 3.0], [1.0, 0.0]], (0.6, 0.4)

@@ -129,6 +129,9 @@ PAIRS = [
     ("binomial", "logit"),
     ("binomial", "probit"),
     ("binomial", "cloglog"),
+    ("binomial", "loglog"),
+    ("binomial", "cauchit"),
+    ("poisson", "sqrt"),
     ("poisson", "log"),
     ("gamma", "log"),
     ("inverse_gaussian", "log"),
@@ -142,6 +145,7 @@ PAIRS = [
 def theirs(family, link, X, y, **options):
     sm = pytest.importorskip("statsmodels.api")
     links = {"logit": "Logit", "probit": "Probit", "cloglog": "CLogLog", "log": "Log", "identity": "Identity"}
+    links |= {"loglog": "LogLog", "cauchit": "Cauchy", "sqrt": "Sqrt"}
     made = {
         "binomial": sm.families.Binomial,
         "poisson": sm.families.Poisson,

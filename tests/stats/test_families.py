@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -342,3 +344,23 @@ def test_names() -> None:
 def test_impossible_parameters_are_refused(make: type, value: float, word: str) -> None:
     with pytest.raises(ParameterError, match=f"The '{word}' of {make.__name__} must be .* Got {value!r} instead"):
         make(value)
+
+
+def test_the_families_are_an_attribute_of_the_package_in_a_fresh_process() -> None:
+    code = "import summula.stats; print(summula.stats.families.Poisson().name)"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "poisson\n"
+    )
+
+
+@pytest.mark.parametrize("family", [*ONE_MEAN, Multinomial(3)], ids=repr)
+def test_lists_are_arrays(family: Family) -> None:
+    multinomial = isinstance(family, Multinomial)
+    mu = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]]) if multinomial else np.array([0.3, 0.6])
+    y, eta = np.array([1.0, 1.0]), family.natural(mu)
+    for of_mean in (family.natural, family.unit_variance, family.unit_variance_slope):
+        np.testing.assert_array_equal(of_mean(mu.tolist()), of_mean(mu))
+    for of_eta in (family.mean, family.variance, family.log_partition):
+        np.testing.assert_array_equal(of_eta(eta.tolist()), of_eta(eta))
+    np.testing.assert_array_equal(family.unit_deviance(y.tolist(), mu.tolist()), family.unit_deviance(y, mu))
+    np.testing.assert_array_equal(family.log_density(y.tolist(), eta.tolist()), family.log_density(y, eta))

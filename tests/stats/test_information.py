@@ -90,6 +90,8 @@ def test_sampled_divergence_of_scipy_distributions_and_functions() -> None:
     assert kl_divergence(fast, slow).value == pytest.approx(exact, abs=0.01)
     draws = np.random.default_rng(0).exponential(0.5, 50_000)
     assert kl_divergence(fast.logpdf, slow.logpdf, samples=draws).value == pytest.approx(exact, abs=0.01)
+    of_variables = kl_divergence(stats.Normal(mu=0.0, sigma=1.0), stats.Normal(mu=1.0, sigma=1.0))
+    assert of_variables.value == pytest.approx(0.5, abs=0.02)
     counts = kl_divergence(stats.poisson(3.0), stats.poisson(2.0))
     assert counts.value == pytest.approx(3 * math.log(1.5) - 1, abs=0.02)
 
@@ -109,6 +111,7 @@ def test_jensen() -> None:
         (lambda: entropy([0.5, 0.6]), DataError, "p must sum to 1, or contain counts; it sums to 1.1"),
         (lambda: entropy([1.5, -0.5]), DataError, "negative"),
         (lambda: entropy([0, 0]), DataError, "all 0"),
+        (lambda: entropy(["a", "b"]), DataError, r"p must contain probabilities or counts; got \['a', 'b'\]"),
         (lambda: entropy([0.5, 0.5], base=1), ParameterError, "base must be positive and not 1"),
         (lambda: mutual_information([0.5, 0.5]), DataError, "a row per value of X"),
         (lambda: kl_divergence([0.5, 0.5], [0.2, 0.3, 0.5]), DataError, r"shape \(2,\) and q has shape \(3,\)"),
@@ -120,3 +123,7 @@ def test_jensen() -> None:
 def test_bad_input(make: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         make()
+
+
+def test_jensen_gap_of_a_function_of_numbers() -> None:
+    assert jensen_gap(math.exp, [0.0, 1.0]) == pytest.approx(jensen_gap(np.exp, [0.0, 1.0]), rel=1e-14)

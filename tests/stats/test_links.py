@@ -8,9 +8,25 @@ import numpy as np
 import pytest
 
 from summula.core.errors import ParameterError
-from summula.stats.links import CLogLog, Identity, Inverse, InverseSquared, Link, Log, Logit, Probit, link_named
+from summula.stats.links import (
+    Cauchit,
+    CLogLog,
+    Identity,
+    Inverse,
+    InverseSquared,
+    Link,
+    Log,
+    Logit,
+    LogLog,
+    Probit,
+    Sqrt,
+    link_named,
+)
 
-LINKS = [Identity(), Log(), Logit(), Probit(), CLogLog(), Inverse(), InverseSquared()]
+LINKS = [
+    *(Identity(), Log(), Logit(), Probit(), CLogLog(), LogLog(), Cauchit()),
+    *(Inverse(), InverseSquared(), Sqrt()),
+]
 EXTREMES = np.array([-1e300, -1e8, -1e3, -40.0, -1e-300, 0.0, 1e-300, 40.0, 1e3, 1e8, 1e300])
 
 links = pytest.mark.parametrize("link", LINKS, ids=lambda link: link.name)
@@ -58,6 +74,10 @@ def test_values_known_in_closed_form() -> None:
     assert Logit().inverse(np.log(3.0)) == pytest.approx(0.75, rel=1e-15)
     assert Probit().inverse(1.959963984540054) == pytest.approx(0.975, rel=1e-14)
     assert CLogLog().inverse(0.0) == pytest.approx(1 - np.exp(-1), rel=1e-15)
+    assert LogLog().inverse(-0.7) == pytest.approx(1 - CLogLog().inverse(0.7), rel=1e-14)
+    assert Cauchit().inverse([-1.0, 1.0, -1e20]) == pytest.approx([0.25, 0.75, 1e-20 / np.pi], rel=1e-14)
+    assert Cauchit().link(1e-20) == pytest.approx(-1e20 / np.pi, rel=1e-14)
+    assert Sqrt().link(9.0) == 3.0
     assert InverseSquared().inverse(0.25) == 2.0
     assert Log().interval(0.0, 1.0) == (-np.inf, 0.0)
     assert Inverse().interval(0.0, 1.0) == (1.0, np.inf)
@@ -67,6 +87,7 @@ def test_values_known_in_closed_form() -> None:
 def test_statsmodels_agrees(link: Link) -> None:
     theirs = pytest.importorskip("statsmodels.genmod.families.links")
     names = {"inverse": "InversePower", "inverse_squared": "InverseSquared", "cloglog": "CLogLog"}
+    names |= {"loglog": "LogLog", "cauchit": "Cauchy"}
     other = getattr(theirs, names.get(link.name, link.name.capitalize()))()
     eta = inner(link)
     np.testing.assert_allclose(link.inverse(eta), other.inverse(eta), rtol=1e-12)
@@ -81,7 +102,7 @@ def test_names_and_pickles(link: Link) -> None:
     assert hash(link) == hash(link_named(link.name))
 
 
-@pytest.mark.parametrize("wrong", ["Log", "sqrt", None, 3, Log])
+@pytest.mark.parametrize("wrong", ["Log", "square", None, 3, Log])
 def test_a_link_that_is_none_is_refused(wrong: object) -> None:
     with pytest.raises(ParameterError, match=r"The 'link' parameter must be one of 'identity', .* Got"):
         link_named(wrong)

@@ -136,6 +136,8 @@ class TestFit:
         (lambda: MultivariateNormal([0.0, 1.0], [[1.0, 0.0], [0.5, 1.0]]), "must be symmetric"),
         (lambda: MultivariateNormal([0.0, 1.0], [[1.0, 2.0], [2.0, 1.0]]), "negative eigenvalue"),
         (lambda: MultivariateNormal([0.0, np.nan], np.eye(2)), "NaN or infinite"),
+        (lambda: MultivariateNormal("a", 1.0), "mean contains 'a'"),
+        (lambda: MultivariateNormal(MEAN, COV).sample(3.5), "n must be a non-negative integer; got 3.5"),
         (lambda: MultivariateNormal(MEAN, COV).marginal([4]), "from 0 to 3"),
         (lambda: MultivariateNormal(MEAN, COV).marginal([1, 1]), "duplicates"),
         (lambda: MultivariateNormal(MEAN, COV).conditional([0], [1.0, 2.0]), "1 finite numbers"),

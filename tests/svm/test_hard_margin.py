@@ -121,6 +121,22 @@ def test_ascent_to_a_hard_margin_ends_by_its_gap() -> None:
     assert abs(0.5 - found.value) <= found.gap + 1e-15 <= 1e-9 + 1e-15  # the tolerance
     with pytest.raises(summula.DataError, match="not finite"):
         dual_ascent([[np.nan, 0.0], [0.0, 1.0]], [1, -1])
+    with pytest.raises(summula.DataError, match="K has the negative eigenvalue -1, so it is not a kernel matrix"):
+        dual_ascent([[1.0, 2.0], [2.0, 1.0]], [1, -1])
+    with pytest.raises(summula.DataError, match="not symmetric"):
+        dual_ascent([[1.0, 0.5], [0.0, 1.0]], [1, -1])
+    with pytest.raises(summula.DataError, match="X has 1 rows and y has 2 labels"):
+        margins([1.0, 0.0], 0.0, [[1.0, 2.0]], [1, -1])
+    with pytest.raises(summula.DataError, match="one intercept; got 2"):
+        margins([1.0, 0.0], [0.0, 1.0], [[1.0, 2.0]], [1])
+    with pytest.raises(summula.ParameterError, match="coef contains 'a'"):
+        margins(["a", 0.0], 0.0, [[1.0, 2.0]], [1])
+    with pytest.raises(summula.ParameterError, match="sigma of a Gaussian kernel must be positive, got 'a'"):
+        Gaussian(sigma="a")
+    with pytest.raises(summula.ParameterError, match="positive integer, got 'a'"):
+        Polynomial("a")
+    with pytest.raises(summula.ParameterError, match="step must be positive, got 0"):
+        dual_ascent(np.eye(2), [1, -1], step=0)
 
 
 def test_margins_of_one_row() -> None:

@@ -8,8 +8,10 @@
     normal(t, v)             normal(m, u)                           precision 1/u + n/v, mean weighted by it    (5)
 
 So a prior is equivalent to earlier data: Gamma(1, 1) in (4) is one waiting time of length 1 (up to one unit of shape
-for the mode). Estimates minimise an expected loss: the mean for squared, the median for absolute, the mode for zero-one
-loss, and quadrature over quantiles for any other. Models with several parameters are in `conjugate_joint`.
+for the mode). A prior of no data at all (zeros, or an infinite variance in (5)) is improper: it has no distribution,
+but its posterior after some data has. Estimates minimise an expected loss: the mean for squared, the median for
+absolute, the mode for zero-one loss, and quadrature over quantiles for any other. Models with several parameters are in
+`conjugate_joint`.
 
 Reference: Gelman et al., Bayesian Data Analysis, chapters 2 and 3; DeGroot, Optimal Statistical Decisions, chapter 9.
 """
@@ -26,7 +28,7 @@ from scipy import stats
 
 from summula.bayes.estimation import check_loss, least_expected_loss, quantile_nodes
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.input.argument_values import is_fraction
+from summula.core.estimator.input.argument_values import is_fraction, number_or_nan
 
 __all__ = [
     "BetaBernoulli",
@@ -36,8 +38,10 @@ __all__ = [
     "GammaPoisson",
     "NormalKnownVariance",
     "checked_data",
-    "checked_level",
+    "equal_tails",
+    "require_not_negative",
     "require_positive",
+    "require_proper",
     "require_some",
 ]
 
@@ -81,41 +85,66 @@ class Conjugate(ABC):
         float
         """
         check_loss(loss)
+        distribution = self.distribution()
         if loss == "square":
-            return float(self.distribution().mean())
+            return float(distribution.mean())
         if loss == "zero_one":
             return float(self.mode())
         if loss == "absolute":
-            return float(self.distribution().median())
-        return least_expected_loss(*quantile_nodes(self.distribution()), loss)
+            return float(distribution.median())
+        return least_expected_loss(*quantile_nodes(distribution), loss)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the equal-tailed credible interval, which contains the parameter with probability `level`."""
-        tail = (1 - checked_level(level)) / 2
-        low, high = self.distribution().ppf([tail, 1 - tail])
-        return float(low), float(high)
+        low, high = equal_tails(self.distribution(), level)
+        return low, high
 
 
-def checked_level(level: float) -> float:
-    """Return a probability strictly between 0 and 1, or raise."""
+def equal_tails(distribution: Any, level: float) -> Any:
+    """Return the interval between the quantiles that leave equal probabilities on both sides.
+
+    The upper one is computed from its tail, since 1 - tail is rounded to 1 at extreme levels.
+    """
     if not is_fraction(level):
         raise ParameterError(f"level must be a probability between 0 and 1; got {level!r}.")
-    return float(level)
+    tail = (1 - float(level)) / 2
+    low, high = distribution.ppf(tail), distribution.isf(tail)
+    return (float(low), float(high)) if np.ndim(low) == 0 else np.column_stack([low, high])
 
 
 def require_positive(model: Any, *names: str) -> None:
     """Raise for fields of a model that are not positive."""
     for name in names:
         value = getattr(model, name)
-        if not (np.isfinite(value) and value > 0):
+        if not 0 < number_or_nan(value) < np.inf:
             raise ParameterError(f"{name} of {type(model).__name__} must be a positive number; got {value!r}.")
+
+
+def require_not_negative(model: Any, *names: str) -> None:
+    """Raise for fields of a model that are negative; zeros are improper priors."""
+    for name in names:
+        value = getattr(model, name)
+        if not 0 <= number_or_nan(value) < np.inf:
+            raise ParameterError(
+                f"{name} of {type(model).__name__} must be a positive number, or 0 for an improper prior; got "
+                f"{value!r}."
+            )
+
+
+def require_proper(model: Any, *, proper: Any) -> None:
+    """Raise unless all of some conditions hold, under which a prior or posterior is a distribution."""
+    if not np.all(proper):
+        raise DataError(f"{model!r} is improper, so it has no distribution; use its posterior(data) after more data.")
 
 
 def checked_data(
     values: ArrayLike, what: str, low: float = -np.inf, high: float = np.inf, *, whole: bool = False
 ) -> Array:
     """Return data as a vector of numbers within a range, or raise."""
-    x = np.atleast_1d(np.asarray(values, np.float64))
+    try:
+        x = np.atleast_1d(np.asarray(values, np.float64))
+    except (TypeError, ValueError):
+        raise DataError(f"data must be {what}; got {values!r}.") from None
     if x.ndim != 1:
         raise DataError(f"data must be a list of numbers; got shape {x.shape}.")
     good = np.isfinite(x) & (x >= low) & (x <= high) & (~np.bool_(whole) | (x == np.floor(x)))
@@ -139,10 +168,11 @@ class _Beta(Conjugate):
     b: float
 
     def __post_init__(self) -> None:
-        require_positive(self, "a", "b")
+        require_not_negative(self, "a", "b")
 
     def distribution(self) -> Any:
         """Return Beta(a, b)."""
+        require_proper(self, proper=(self.a > 0, self.b > 0))
         return stats.beta(self.a, self.b)
 
     def mode(self) -> float:
@@ -160,7 +190,7 @@ class BetaBernoulli(_Beta):
     ----------
     a, b : float, default=1.0
         Pseudo-counts of successes and failures; Beta(1, 1) is uniform, and its posterior mean is Laplace's rule of
-        succession.
+        succession. With zeros (improper) the posterior mean is the proportion of successes.
 
     Examples
     --------
@@ -186,7 +216,7 @@ class BetaBernoulli(_Beta):
 
     def predictive(self) -> Any:
         """Return the Bernoulli distribution with the mean of the parameter."""
-        return stats.bernoulli(self.a / (self.a + self.b))
+        return stats.bernoulli(self.distribution().mean())
 
 
 @dataclass(frozen=True)
@@ -226,6 +256,7 @@ class BetaBinomial(_Beta):
 
     def predictive(self) -> Any:
         """Return the beta-binomial distribution of successes among n further trials."""
+        require_proper(self, proper=(self.a > 0, self.b > 0))
         return stats.betabinom(self.n, self.a, self.b)
 
     def _counts(self, data: ArrayLike) -> Array:
@@ -239,10 +270,11 @@ class _Gamma(Conjugate):
     rate: float
 
     def __post_init__(self) -> None:
-        require_positive(self, "shape", "rate")
+        require_not_negative(self, "shape", "rate")
 
     def distribution(self) -> Any:
         """Return Gamma(shape, rate)."""
+        require_proper(self, proper=(self.shape > 0, self.rate > 0))
         return stats.gamma(self.shape, scale=1 / self.rate)
 
     def mode(self) -> float:
@@ -280,6 +312,7 @@ class GammaPoisson(_Gamma):
 
     def predictive(self) -> Any:
         """Return the negative binomial distribution."""
+        require_proper(self, proper=(self.shape > 0, self.rate > 0))
         return stats.nbinom(self.shape, self.rate / (self.rate + 1))
 
 
@@ -315,6 +348,7 @@ class GammaExponential(_Gamma):
 
     def predictive(self) -> Any:
         """Return the Lomax distribution of the next waiting time."""
+        require_proper(self, proper=(self.shape > 0, self.rate > 0))
         return stats.lomax(self.shape, scale=self.rate)
 
 
@@ -325,7 +359,7 @@ class NormalKnownVariance(Conjugate):
     Parameters
     ----------
     mean, variance : float
-        Mean and variance of the prior.
+        Mean and variance of the prior; an infinite variance is a flat, improper prior.
     noise_variance : float
         Variance of the data about the mean.
 
@@ -341,15 +375,18 @@ class NormalKnownVariance(Conjugate):
     noise_variance: float
 
     def __post_init__(self) -> None:
-        require_positive(self, "variance", "noise_variance")
+        require_positive(self, "noise_variance", *(["variance"] if self.variance != np.inf else []))
 
     def distribution(self) -> Any:
         """Return the normal distribution."""
+        require_proper(self, proper=np.isfinite(self.variance))
         return stats.norm(self.mean, np.sqrt(self.variance))
 
     def posterior(self, data: ArrayLike) -> Self:
         """Return the posterior after data; precisions add."""
         x = checked_data(data, "finite numbers")
+        if not len(x):
+            return self
         precision = 1 / self.variance + len(x) / self.noise_variance
         mean = (self.mean / self.variance + x.sum() / self.noise_variance) / precision
         return replace(self, mean=float(mean), variance=float(1 / precision))
@@ -360,6 +397,7 @@ class NormalKnownVariance(Conjugate):
 
     def predictive(self) -> Any:
         """Return the normal distribution whose variance is the sum of those of parameter and data."""
+        require_proper(self, proper=np.isfinite(self.variance))
         return stats.norm(self.mean, np.sqrt(self.variance + self.noise_variance))
 
     def mode(self) -> float:

@@ -17,9 +17,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special, stats
 
-from summula.bayes.conjugate import Conjugate, checked_data, checked_level, require_positive, require_some
+from summula.bayes.conjugate import (
+    Conjugate,
+    checked_data,
+    equal_tails,
+    require_not_negative,
+    require_proper,
+    require_some,
+)
 from summula.bayes.estimation import check_loss, least_expected_loss, quantile_nodes
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.input.argument_values import number_or_nan
 
 __all__ = ["DirichletMultinomial", "MeanAndVariance", "NormalInverseGamma"]
 
@@ -46,7 +54,9 @@ class NormalInverseGamma(Conjugate):
     strength : float
         Number of data to which the prior mean is equivalent (k).
     shape, rate : float
-        Parameters of the inverse gamma prior of the variance.
+        Parameters of the inverse gamma prior of the variance. With strength 0, shape -1/2 and rate 0 the prior is
+        improper, proportional to 1 / variance; after some data the credible interval of the mean is then the usual
+        confidence interval.
 
     Examples
     --------
@@ -64,10 +74,16 @@ class NormalInverseGamma(Conjugate):
     rate: float
 
     def __post_init__(self) -> None:
-        require_positive(self, "strength", "shape", "rate")
+        require_not_negative(self, "strength", "rate")
+        if not -0.5 <= number_or_nan(self.shape) < np.inf:
+            raise ParameterError(
+                f"shape of NormalInverseGamma must be a positive number, or -1/2 to 0 for an improper prior; got "
+                f"{self.shape!r}."
+            )
 
     def distribution(self) -> MeanAndVariance:
         """Return the marginal distributions: Student's t for the mean, inverse gamma for the variance."""
+        require_proper(self, proper=(self.strength > 0, self.shape > 0, self.rate > 0))
         scale = np.sqrt(self.rate / (self.shape * self.strength))
         return MeanAndVariance(stats.t(2 * self.shape, self.mean, scale), stats.invgamma(self.shape, scale=self.rate))
 
@@ -93,6 +109,7 @@ class NormalInverseGamma(Conjugate):
 
     def predictive(self) -> Any:
         """Return Student's t distribution."""
+        require_proper(self, proper=(self.strength > 0, self.shape > 0, self.rate > 0))
         scale = np.sqrt(self.rate * (self.strength + 1) / (self.shape * self.strength))
         return stats.t(2 * self.shape, self.mean, scale)
 
@@ -103,19 +120,18 @@ class NormalInverseGamma(Conjugate):
     def estimate(self, loss: Any = "square") -> MeanAndVariance:
         """Return estimates of mean and variance; a loss function is applied to each separately."""
         check_loss(loss)
+        marginals = self.distribution()
         if loss == "zero_one":
             return MeanAndVariance(*self.mode())
         if loss == "square":
             return MeanAndVariance(self.mean, self.rate / (self.shape - 1) if self.shape > 1 else np.inf)
         if loss == "absolute":
-            return MeanAndVariance(*(float(one.median()) for one in self.distribution()))
-        return MeanAndVariance(*(least_expected_loss(*quantile_nodes(one), loss) for one in self.distribution()))
+            return MeanAndVariance(*(float(one.median()) for one in marginals))
+        return MeanAndVariance(*(least_expected_loss(*quantile_nodes(one), loss) for one in marginals))
 
     def interval(self, level: float = 0.95) -> Any:
         """Return credible intervals of mean and variance, each with probability `level`."""
-        tail = (1 - checked_level(level)) / 2
-        pairs = (one.ppf([tail, 1 - tail]) for one in self.distribution())
-        return MeanAndVariance(*((float(low), float(high)) for low, high in pairs))
+        return MeanAndVariance(*(equal_tails(one, level) for one in self.distribution()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +141,8 @@ class DirichletMultinomial(Conjugate):
     Parameters
     ----------
     concentration : array-like of shape (n_outcomes,)
-        Pseudo-counts of the outcomes; ones give a uniform prior, whose posterior mean is Laplace smoothing.
+        Pseudo-counts of the outcomes; ones give a uniform prior, whose posterior mean is Laplace smoothing. Zeros are
+        an improper prior.
 
     Examples
     --------
@@ -139,13 +156,20 @@ class DirichletMultinomial(Conjugate):
 
     def __post_init__(self) -> None:
         a = np.asarray(self.concentration, np.float64)
-        if a.ndim != 1 or len(a) < 2 or not (np.isfinite(a).all() and (a > 0).all()):
-            raise ParameterError(f"concentration must be two or more positive numbers; got {self.concentration!r}.")
+        if a.ndim != 1 or len(a) < 2 or not (np.isfinite(a).all() and (a >= 0).all()):
+            raise ParameterError(
+                "concentration must be two or more positive numbers, or zeros for an improper prior; got "
+                f"{self.concentration!r}."
+            )
         object.__setattr__(self, "concentration", a)
 
     def distribution(self) -> Any:
         """Return the Dirichlet distribution."""
+        self._require_proper()
         return stats.dirichlet(self.concentration)
+
+    def _require_proper(self) -> None:
+        require_proper(self, proper=self.concentration > 0)
 
     def posterior(self, data: ArrayLike) -> Self:
         """Return the posterior after outcomes (non-negative integers), or rows of counts of the outcomes."""
@@ -167,6 +191,7 @@ class DirichletMultinomial(Conjugate):
 
     def predictive(self) -> Any:
         """Return the distribution of one draw with the mean probabilities."""
+        self._require_proper()
         return stats.multinomial(1, self.concentration / self.concentration.sum())
 
     def mode(self) -> Any:
@@ -187,6 +212,7 @@ class DirichletMultinomial(Conjugate):
             with the estimate and an array of draws, one per row, and its mean over 8,192 draws is minimised.
         """
         check_loss(loss)
+        self._require_proper()
         a = self.concentration
         if loss == "square":
             return a / a.sum()
@@ -212,6 +238,6 @@ class DirichletMultinomial(Conjugate):
 
     def interval(self, level: float = 0.95) -> Any:
         """Return credible intervals of the individual probabilities, shape (n_outcomes, 2)."""
-        tail, a = (1 - checked_level(level)) / 2, self.concentration
-        marginal = stats.beta(a, a.sum() - a)
-        return np.column_stack([marginal.ppf(tail), marginal.ppf(1 - tail)])
+        self._require_proper()
+        a = self.concentration
+        return equal_tails(stats.beta(a, a.sum() - a), level)

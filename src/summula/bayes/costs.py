@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.bayes.labelled import list_or_dict
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.input.argument_values import numbers_in
+from summula.core.estimator.input.argument_values import number_or_nan, numbers_in
 
 __all__ = ["REJECT", "CostTable", "cost_table", "expected_cost", "mean_cost"]
 
@@ -48,14 +49,17 @@ def cost_table(costs: Any, states: Sequence[Any], reject_cost: Any = None) -> Co
 
     Parameters
     ----------
-    costs : dict of dicts, array-like or None
-        action -> {state: cost}; or an array costs[action, state], whose actions are the states if it is square and
-        0, 1, ... otherwise; or None: 0 for the correct state, 1 for any other.
+    costs : dict of dicts, DataFrame, array-like or None
+        action -> {state: cost}, also as a DataFrame with the states as columns; or an array costs[action, state], whose
+        actions are the states if it is square and 0, 1, ... otherwise; or None: 0 for the correct state, 1 for others.
     states : sequence
         Names of the states.
     reject_cost : float, optional
         Cost of the additional action "reject".
     """
+    costs = list_or_dict(costs, states)
+    if isinstance(costs, list) and costs and isinstance(costs[0], Mapping):  # a DataFrame with names of states only
+        costs = list(_of_mapping(dict(enumerate(costs)), states).values)
     if costs is None:
         table = CostTable(tuple(states), 1.0 - np.eye(len(states)))
     elif isinstance(costs, Mapping):
@@ -73,7 +77,7 @@ def cost_table(costs: Any, states: Sequence[Any], reject_cost: Any = None) -> Co
         raise ParameterError("costs must be finite numbers; some are NaN or infinite.")
     if reject_cost is None:
         return table
-    if not np.isfinite(reject_cost):
+    if not np.isfinite(number_or_nan(reject_cost)):
         raise ParameterError(f"reject_cost must be a finite number; got {reject_cost!r}.")
     constant = np.full((1, len(states)), float(reject_cost))
     return CostTable((*table.actions, REJECT), np.vstack([table.values, constant]))
@@ -88,7 +92,7 @@ def _of_mapping(costs: Mapping[Any, Any], states: Sequence[Any]) -> CostTable:
                 f"The costs of the action {action!r} must be a dict with a cost for each of the states "
                 f"{list(states)!r}; got {given!r}."
             )
-        rows.append([float(by_state[state]) for state in states])
+        rows.append(numbers_in(f"costs[{action!r}]", [by_state[state] for state in states]))
     if not rows:
         raise ParameterError("costs is empty; pass the costs of at least one action.")
     return CostTable(tuple(costs), np.array(rows))
@@ -124,6 +128,7 @@ def mean_cost(
     """
     truth = np.asarray(y_true)
     order = (np.unique(truth) if classes is None else np.asarray(classes)).tolist()
+    costs = list_or_dict(costs, order)
     values: Any = costs if isinstance(costs, Mapping) else numbers_in("costs", costs)
     per_sample = not isinstance(values, Mapping) and values.ndim == 3
     table = cost_table(values[0] if per_sample else values, order, reject_cost)

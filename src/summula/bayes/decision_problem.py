@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from summula.bayes.costs import CostTable, cost_table
-from summula.bayes.densities import Density, check_probabilities, density_of
+from summula.bayes.densities import Density, check_probabilities, density_of, finite_joint, item_of, listed
+from summula.bayes.labelled import is_labelled, list_or_dict
 from summula.core.errors import DataError, ParameterError
 
 __all__ = ["DecisionProblem", "Sensitivity"]
@@ -55,12 +56,12 @@ class DecisionProblem:
 
     Parameters
     ----------
-    priors : dict or array-like
+    priors : dict, Series or array-like
         state -> prior probability; they sum to 1. An array names the states 0, 1, ...
-    likelihoods : dict or sequence
+    likelihoods : dict, DataFrame or sequence
         state -> distribution of an observation: {observation: probability}, a density (a function of arrays), or
-        anything with `logpdf` or `logpmf`. An array has the probabilities [state, observation].
-    costs : dict or array-like, optional
+        anything with `logpdf` or `logpmf`. An array, or a DataFrame, has the probabilities [state, observation].
+    costs : dict, DataFrame or array-like, optional
         action -> {state: cost}, or an array costs[action, state]. By default the actions are the states, with cost 0
         for the correct one and 1 for others.
     reject_cost : float, optional
@@ -88,13 +89,15 @@ class DecisionProblem:
     """
 
     def __init__(self, priors: Any, likelihoods: Any, costs: Any = None, *, reject_cost: Any = None) -> None:
+        priors = list_or_dict(priors)
         self._named = isinstance(priors, Mapping)
         values = list(priors.values()) if self._named else priors
         self.priors = check_probabilities(values, "The priors", sums=True)
         self.states: tuple[Any, ...] = tuple(priors) if self._named else tuple(range(len(self.priors)))
         self._densities = _by_state(likelihoods, self.states)
         self._table = costs if isinstance(costs, CostTable) else cost_table(costs, self.states, reject_cost)
-        self._named_actions = self._named or isinstance(costs, Mapping) or reject_cost is not None
+        by_name = isinstance(costs, Mapping) or (is_labelled(costs) and isinstance(list_or_dict(costs), Mapping))
+        self._named_actions = self._named or by_name or reject_cost is not None
 
     @property
     def actions(self) -> tuple[Any, ...]:
@@ -113,12 +116,13 @@ class DecisionProblem:
 
     def log_posterior(self, observations: Any) -> Array:
         """Return the log posterior probabilities (1), as an array in the order of `states`."""
-        joint = self._log_joint(observations)
+        joint = finite_joint(self._log_joint(observations))
         total = logsumexp(joint)
         if total == -np.inf:
             raise DataError(
                 f"The observations {_shown(observations)} have probability 0 in every possible state, so there is no "
-                "posterior: pass likelihoods with a positive probability of each observation in some state."
+                "posterior: pass likelihoods with a positive probability of each observation in some state, and with "
+                "logpdf instead of functions if densities underflow."
             )
         return np.asarray(joint - total)
 
@@ -149,11 +153,7 @@ class DecisionProblem:
         return new
 
     def _log_joint(self, observations: Any) -> Array:
-        if isinstance(observations, str) or not hasattr(observations, "__len__"):
-            raise DataError(
-                f"Observations must be a list, even if there is only one; got {observations!r}: write "
-                f"[{observations!r}]."
-            )
+        observations = listed(observations)
         with np.errstate(divide="ignore"):
             joint = np.log(self.priors)
         if len(observations):
@@ -267,6 +267,7 @@ class DecisionProblem:
 
 
 def _by_state(likelihoods: Any, states: tuple[Any, ...]) -> tuple[Density, ...]:
+    likelihoods = list_or_dict(likelihoods)
     if isinstance(likelihoods, Mapping):
         if set(likelihoods) != set(states):
             raise ParameterError(
@@ -283,5 +284,5 @@ def _by_state(likelihoods: Any, states: tuple[Any, ...]) -> tuple[Density, ...]:
 
 
 def _shown(observations: Any) -> str:
-    values = list(observations)[:3]
+    values = [item_of(x) for x in list(observations)[:3]]
     return repr(values) if len(observations) <= 3 else f"{values!r} and {len(observations) - 3} more"

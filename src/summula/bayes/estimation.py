@@ -5,13 +5,14 @@
 
 Squared loss gives the posterior mean, absolute loss the median, zero-one loss the mode (the limit of losses that are 1
 outside a shrinking neighbourhood). For conjugate priors (1) is known: see `conjugate`. Here it is tabulated on
-Gauss-Legendre nodes between the points at which it is exp(-_DEPTH) of its maximum.
+Gauss-Legendre nodes between the points at which it is exp(-depth) of its maximum, farther away for heavy tails.
 
 Reference: Lehmann and Casella, Theory of Point Estimation, section 4.1.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,15 +21,23 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.input.argument_values import number_or_nan
 
-__all__ = ["LOSSES", "bayes_estimator", "check_loss", "least_expected_loss", "quantile_nodes"]
+__all__ = ["LOSSES", "bayes_estimator", "check_loss", "checked_support", "least_expected_loss", "quantile_nodes"]
 
 Array = NDArray[np.float64]
 Loss = Callable[[float, Array], Any]
 
 LOSSES = ("square", "zero_one", "absolute")
-_DEPTH = 45.0  # exp(-45) is below the rounding of any estimate
+_DEPTHS = (45.0, 90.0, 180.0, 360.0)  # exp(-45) is below rounding, unless tails fall slowly
+_NEGLIGIBLE = 1e-11  # share of the expectation beyond the ends
 _PIECES, _ORDER = 60, 8  # pieces on each side of the mode, and nodes per piece
+_HALVINGS = 60  # maximum number of halvings of a piece
+_RESOLUTION = 1e-10  # of a density on a piece, relative to the whole
+_X, _W = np.polynomial.legendre.leggauss(_ORDER)
+_LAST_COEFFICIENTS = np.array(  # of degrees 6 and 7, from values at the nodes
+    [(2 * k + 1) / 2 * _W * np.polynomial.Legendre.basis(k)(_X) for k in (_ORDER - 2, _ORDER - 1)]
+)
 _SEARCH = 1_001
 _QUANTILES = 20_000  # number of nodes between the tails, and probability of the tails
 _TAIL = 1e-3  # nodes per tail, down to this probability
@@ -46,7 +55,7 @@ class _Posterior(NamedTuple):
 
 def bayes_estimator(
     log_likelihood: Callable[[float, Any], Any],
-    log_prior: Callable[[float], Any],
+    log_prior: Any,
     data: Any,
     loss: Any = "square",
     *,
@@ -58,8 +67,8 @@ def bayes_estimator(
     ----------
     log_likelihood : callable
         log p(data | t), called with t (a number) and the data.
-    log_prior : callable
-        log p(t), up to a constant.
+    log_prior : callable or distribution
+        log p(t), up to a constant; or a distribution with `logpdf`. A function that returns 0 is a flat prior.
     data : object
         Passed to `log_likelihood`.
     loss : {"square", "zero_one", "absolute"} or callable, default="square"
@@ -83,20 +92,38 @@ def bayes_estimator(
     (0.65217391, 0.65217391)
     """
     check_loss(loss)
-    low, high = (float(end) for end in support)
-    if not low < high:
-        raise ParameterError(f"support must be two numbers, the smaller first; got {support!r}.")
+    log_prior = getattr(log_prior, "logpdf", log_prior)
+    for name, function in (("log_likelihood", log_likelihood), ("log_prior", log_prior)):
+        if not callable(function):
+            raise ParameterError(f"{name} must be a function that returns a log density; got {function!r}.")
+    low, high = checked_support(support)
 
     def log_posterior(t: float) -> float:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             value = float(np.sum(log_likelihood(t, data)) + np.sum(log_prior(t)))
         return -np.inf if np.isnan(value) else value
 
-    begin, mode, end = _bracket(log_posterior, low, high)
+    begin, mode, end = _bracket(log_posterior, low, high, _DEPTHS[0])
     if loss == "zero_one":
         return mode
-    posterior = _tabulated(log_posterior, begin, mode, end)
+    share = (np.arange(_PIECES + 1) / _PIECES) ** 2
+    posterior = _tabulated(log_posterior, np.concatenate([mode - (mode - begin) * share, mode + (end - mode) * share]))
+    for depth in _DEPTHS[1:]:
+        if _tails(posterior, low, high, power=1 if loss == "absolute" else 2) <= _NEGLIGIBLE:
+            break
+        begin, _, end = _bracket(log_posterior, low, high, depth)
+        edges = posterior.edges
+        tails = [_ladder(mode, edges[0], begin), edges, _ladder(mode, edges[-1], end)]
+        posterior = _tabulated(log_posterior, np.concatenate(tails))
     return _median(posterior) if loss == "absolute" else least_expected_loss(posterior.nodes, posterior.mass, loss)
+
+
+def checked_support(support: Any) -> tuple[float, float]:
+    """Return the ends of an interval, or raise."""
+    ends = [number_or_nan(end) for end in support] if np.ndim(support) == 1 else []
+    if len(ends) != 2 or not ends[0] < ends[1]:
+        raise ParameterError(f"support must be two numbers, the smaller first; got {support!r}.")
+    return ends[0], ends[1]
 
 
 def check_loss(loss: Any) -> None:
@@ -145,7 +172,19 @@ def least_expected_loss(nodes: Array, mass: Array, loss: Any) -> float:
 # ---------------------------------------------------------------------------------------------------- the posterior
 
 
-def _bracket(log_posterior: Callable[[float], float], low: float, high: float) -> tuple[float, float, float]:
+def _tails(posterior: _Posterior, low: float, high: float, power: int) -> float:
+    """Return density times distance**power at the ends, relative to its mean: about the share of a tail beyond them."""
+    nodes, mass, edges = posterior
+    away = np.abs(nodes - mass @ nodes)
+    scale = float(mass @ away) ** (power - 1)
+    ends = [k for k, limit in ((0, low), (-1, high)) if not np.isfinite(limit)]
+    width = np.diff(edges)
+    return max((float(mass[k] / width[k] * _ORDER * away[k] ** power) / scale for k in ends), default=0.0)
+
+
+def _bracket(
+    log_posterior: Callable[[float], float], low: float, high: float, depth: float
+) -> tuple[float, float, float]:
     """Return the mode, and the points on either side beyond which the posterior is negligible."""
     grid = _unfolded(np.linspace(0.0, 1.0, _SEARCH + 2)[1:-1], low, high)
     values = np.array([log_posterior(t) for t in grid])
@@ -160,27 +199,28 @@ def _bracket(log_posterior: Callable[[float], float], low: float, high: float) -
         lambda t: -log_posterior(t), bounds=around, method="bounded", options={"xatol": 1e-13 * (1 + abs(grid[top]))}
     )
     mode, peak = (float(found.x), -float(found.fun)) if -found.fun >= values[top] else (float(grid[top]), values[top])
-    covered = np.flatnonzero(values > peak - _DEPTH)
+    covered = np.flatnonzero(values > peak - depth)
     first, last = (int(covered[0]), int(covered[-1])) if len(covered) else (top, top)
     inside = (min(grid[first], mode), max(grid[last], mode)) if len(covered) else (mode, mode)
-    begin = _falls(log_posterior, peak, grid[first - 1] if first else low, inside[0], low)
-    end = _falls(log_posterior, peak, grid[last + 1] if last + 1 < len(grid) else high, inside[1], high)
+    level = peak - depth
+    begin = _falls(log_posterior, level, grid[first - 1] if first else low, inside[0], low)
+    end = _falls(log_posterior, level, grid[last + 1] if last + 1 < len(grid) else high, inside[1], high)
     return begin, _polished(log_posterior, mode, begin, end), end
 
 
-def _falls(log_posterior: Callable[[float], float], peak: float, outside: float, inside: float, limit: float) -> float:
-    """Return the point between two points at which the posterior falls to exp(-_DEPTH) of its peak."""
+def _falls(log_posterior: Callable[[float], float], level: float, outside: float, inside: float, limit: float) -> float:
+    """Return the point between two points at which the log posterior falls to a level."""
     if not np.isfinite(outside):
         step = max(abs(inside), 1.0)
         outside = inside + np.sign(limit) * step
-        while log_posterior(outside) > peak - _DEPTH:
+        while log_posterior(outside) > level:
             step *= 2
             outside = inside + np.sign(limit) * step
             if step > 1e300:
                 raise DataError("The posterior does not decay, so it cannot be normalised; check the prior.")
     for _ in range(100):
         middle = (outside + inside) / 2
-        if log_posterior(middle) > peak - _DEPTH:
+        if log_posterior(middle) > level:
             inside = middle
         else:
             outside = middle
@@ -207,17 +247,46 @@ def _polished(log_posterior: Callable[[float], float], mode: float, begin: float
     return (left + right) / 2
 
 
-def _tabulated(log_posterior: Callable[[float], float], begin: float, mode: float, end: float) -> _Posterior:
-    """Tabulate the posterior on Gauss-Legendre nodes of short pieces, shorter near the mode."""
+def _ladder(mode: float, inner: float, outer: float) -> Array:
+    """Return points between two points on one side of the mode, whose distances from it grow geometrically."""
+    near, far = abs(inner - mode), abs(outer - mode)
+    if not 0 < near < far:
+        return np.array([outer])
+    n = math.ceil(math.log2(far / near))
+    return np.asarray(mode + math.copysign(near, inner - mode) * (far / near) ** (np.arange(1, n + 1) / n))
+
+
+def _tabulated(log_posterior: Callable[[float], float], edges: Array) -> _Posterior:
+    """Tabulate the posterior on Gauss-Legendre nodes of pieces, which are halved until they are short enough."""
     x, w = np.polynomial.legendre.leggauss(_ORDER)
-    share = (np.arange(_PIECES + 1) / _PIECES) ** 2
-    edges = np.unique(np.concatenate([mode - (mode - begin) * share, mode + (end - mode) * share]))
-    half = np.diff(edges) / 2
-    nodes = (edges[:-1] + half)[:, None] + half[:, None] * x
-    weights = half[:, None] * w
-    values = np.array([log_posterior(t) for t in nodes.ravel()])
-    mass = weights.ravel() * np.exp(values - values.max())
-    return _Posterior(nodes.ravel(), mass / mass.sum(), edges)
+    edges = np.unique(edges)
+    values = np.empty((0, _ORDER))
+    fresh = np.ones(len(edges) - 1, np.bool_)  # pieces not yet evaluated
+    for _ in range(_HALVINGS):
+        half = np.diff(edges)[:, None] / 2
+        nodes = edges[:-1, None] + half + half * x
+        known, values = values, np.empty(nodes.shape)
+        values[~fresh] = known
+        values[fresh] = np.array([log_posterior(t) for t in nodes[fresh].ravel()]).reshape(-1, _ORDER)
+        values[np.isposinf(values)] = -np.inf  # a pole at the end of the support, at which a node was rounded
+        mass = half * w * np.exp(values - values.max())
+        coarse = _is_coarse(nodes, mass, w)
+        if not coarse.any():
+            break
+        # Both halves of a coarse piece are evaluated anew.
+        edges = np.insert(edges, np.flatnonzero(coarse) + 1, (edges[:-1] + edges[1:])[coarse] / 2)
+        values, fresh = values[~coarse], np.repeat(coarse, 1 + coarse)
+    return _Posterior(nodes.ravel(), (mass / mass.sum()).ravel(), edges)
+
+
+def _is_coarse(nodes: Array, mass: Array, w: Array) -> NDArray[np.bool_]:
+    """Return the pieces on which the last Legendre coefficients of the density, times the distance, are not small."""
+    density = mass / w
+    centre = float((mass * nodes).sum() / mass.sum())
+    spread = float((mass * np.abs(nodes - centre)).sum() / mass.sum())
+    distance = np.maximum(np.abs(nodes - centre).max(axis=1) / max(spread, np.finfo(np.float64).tiny), 1.0)
+    last = np.abs(density @ _LAST_COEFFICIENTS.T).sum(axis=1)
+    return np.asarray(last * distance > _RESOLUTION * mass.sum())
 
 
 def _median(posterior: _Posterior) -> float:

@@ -15,13 +15,13 @@ test with the same errors needs fewer observations on average. Reference: Wald (
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.bayes.densities import check_probabilities, density_of
+from summula.bayes.densities import check_probabilities, density_of, item_of, listed
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.input.argument_values import numbers_in
 from summula.stats.bounds import check_delta
@@ -91,21 +91,27 @@ def likelihood_ratio_test(
         )
     with np.errstate(divide="ignore"):
         threshold = float(np.log(prior[0] * wrong1) - np.log(prior[1] * wrong0))
-    ratio = float(_log_ratios(xs, density1, density0).sum())
+    ratios = _log_ratios(xs, density1, density0)
+    if ratios.max(initial=0.0) == np.inf and ratios.min(initial=0.0) == -np.inf:
+        raise DataError(
+            f"The observations have probability 0 in both states: in state 0 because of observation "
+            f"{int(ratios.argmax())}, in state 1 because of observation {int(ratios.argmin())}; check the densities."
+        )
+    ratio = float(ratios.sum())
     return LikelihoodRatio(int(ratio > threshold), ratio, threshold)
 
 
 def _log_ratios(xs: Any, density1: Any, density0: Any) -> Array:
     """Return log p_1(x) / p_0(x) of every observation."""
-    if isinstance(xs, str) or not hasattr(xs, "__len__"):
-        raise DataError(f"Observations must be a list, even if there is only one; got {xs!r}: write [{xs!r}].")
+    xs = listed(xs)
     if not len(xs):
         return np.zeros(0)
     one, zero = density_of(density1, "the state 1").log(xs), density_of(density0, "the state 0").log(xs)
     impossible = np.flatnonzero(np.isneginf(one) & np.isneginf(zero))
     if len(impossible):
         raise DataError(
-            f"The observation {xs[int(impossible[0])]!r} has probability 0 in both states, so its ratio is undefined."
+            f"The observation {item_of(xs[int(impossible[0])])!r} has probability 0 in both states, so its ratio is "
+            "undefined."
         )
     return np.asarray(one - zero)
 
@@ -179,7 +185,7 @@ class SPRT:
         SequentialDecision
         """
         total, path = 0.0, []
-        for x in xs:
+        for x in xs if isinstance(xs, Iterator) else listed(xs):
             total += float(_log_ratios([x], self.density1, self.density0)[0])
             path.append(total)
             if not self.lower < total < self.upper:

@@ -13,7 +13,6 @@ between points of a grid are found by bisection, and pieces are integrated one b
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,9 +22,11 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from summula.bayes.decision_problem import DecisionProblem
-from summula.bayes.densities import Density, evaluate
-from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.input.argument_values import is_choice
+from summula.bayes.densities import Density, evaluate, finite_joint
+from summula.bayes.estimation import checked_support
+from summula.bayes.rules import Rule, decided, log_joint, rule_of
+from summula.core.errors import ParameterError
+from summula.core.estimator.input.argument_values import is_choice, is_integer
 from summula.stats.bounds import check_delta
 from summula.stats.bounds_betting import betting_bounds
 from summula.stats.multivariate_normal import MultivariateNormal
@@ -129,11 +130,11 @@ class BayesClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_joint_log_proba(self, X: Any) -> Array:
         """Compute log P(class) p(x | class), one column per class."""
-        return _log_joint(self._problem(), _observed(X))
+        return log_joint(self._problem(), _observed(X))
 
     def predict_log_proba(self, X: Any) -> Array:
         """Compute the log posterior probabilities of the classes."""
-        joint = self.predict_joint_log_proba(X)
+        joint = finite_joint(self.predict_joint_log_proba(X))
         with np.errstate(invalid="ignore"):
             return np.asarray(joint - logsumexp(joint, axis=1, keepdims=True))
 
@@ -151,7 +152,7 @@ class BayesClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the action with minimum conditional risk; ties go to the first."""
-        return np.asarray(self.actions_[_decided(self._problem(), _observed(X))])
+        return np.asarray(self.actions_[decided(self._problem(), _observed(X))])
 
 
 def decision_risk(
@@ -171,8 +172,8 @@ def decision_risk(
     Parameters
     ----------
     rule : callable or classifier
-        A function of an array of observations, or of one observation if they are discrete, that returns actions; or
-        an object with `predict`.
+        A function of an array of observations, or of one observation, that returns actions; {observation: action};
+        or an object with `predict`.
     priors, densities, costs
         As in `BayesClassifier`; densities may also be {observation: probability}.
     method : {"auto", "sum", "quadrature", "monte_carlo"}, default="auto"
@@ -199,7 +200,7 @@ def decision_risk(
     (0.308538, 0.308538)
     """
     problem = DecisionProblem(priors, densities, costs)
-    decide = _rule_of(rule, problem)
+    decide = rule_of(rule, problem)
     return _risk(problem, decide, method, support, n_samples, check_delta(delta), random_state)
 
 
@@ -237,55 +238,9 @@ def bayes_risk(
     problem = DecisionProblem(priors, densities, costs, reject_cost=reject_cost)
 
     def decide(x: Any) -> NDArray[np.intp]:
-        return _decided(problem, x)
+        return decided(problem, x)
 
     return _risk(problem, decide, method, support, n_samples, check_delta(delta), random_state)
-
-
-# ------------------------------------------------------------------------------------------------------------ the rule
-
-Rule = Callable[[Any], NDArray[np.intp]]
-
-
-def _rule_of(rule: Any, problem: DecisionProblem) -> Rule:
-    """Return a rule as a function from observations to indices of actions."""
-    act = rule.predict if hasattr(rule, "predict") else rule
-    if not callable(act):
-        raise ParameterError(f"rule must be a function of observations, or have predict; got {type(rule).__name__}.")
-    places = {action: place for place, action in enumerate(problem.actions)}
-    discrete = problem._densities[0].table is not None
-
-    def decide(x: Any) -> NDArray[np.intp]:
-        if discrete and not hasattr(rule, "predict"):
-            actions = [act(one) for one in x]
-        else:
-            rows = np.asarray(x)
-            actions = np.asarray(act(rows[:, None] if hasattr(rule, "predict") and rows.ndim == 1 else rows)).tolist()
-        if len(actions) != len(x):
-            raise DataError(
-                f"The rule returned {len(actions)} actions for {len(x)} observations; it must return one for each."
-            )
-        try:
-            return np.array([places[action] for action in actions], np.intp)
-        except KeyError as error:
-            raise DataError(
-                f"The rule returned {error.args[0]!r}, which has no costs; the actions are {list(problem.actions)!r}."
-            ) from None
-
-    return decide
-
-
-def _log_joint(problem: DecisionProblem, x: Any) -> Array:
-    with np.errstate(divide="ignore"):
-        return np.log(problem.priors) + np.column_stack([density.log(x) for density in problem._densities])
-
-
-def _decided(problem: DecisionProblem, x: Any) -> NDArray[np.intp]:
-    """Return the Bayes action for every observation, which minimises sum_s costs[a, s] P(s) p(x | s)."""
-    joint = _log_joint(problem, x)
-    top = joint.max(axis=1, keepdims=True)
-    scaled = np.exp(joint - np.where(np.isfinite(top), top, 0.0))
-    return np.asarray(problem._table.risks(scaled).argmin(axis=1), np.intp)
 
 
 def _risk(
@@ -310,7 +265,7 @@ def _risk(
 
 def _summed(problem: DecisionProblem, decide: Rule) -> DecisionRisk:
     x = _outcomes(problem._densities)
-    joint = np.exp(_log_joint(problem, x))
+    joint = np.exp(log_joint(problem, x))
     paid = (problem.costs[decide(x)] * joint).ravel()
     left = abs(1 - math.fsum(joint.ravel())) * float(np.abs(problem.costs).max())  # beyond the outcomes listed
     value = math.fsum(paid)
@@ -323,7 +278,7 @@ def _outcomes(densities: tuple[Density, ...]) -> Any:
         return list(dict.fromkeys(x for density in densities for x in density.table or ()))
     if any(not density.is_discrete for density in densities):
         raise ParameterError("method='sum' needs discrete observations; use quadrature or monte_carlo for densities.")
-    ends = [density.given.ppf([_TAIL, 1 - _TAIL]) for density in densities if density.table is None]
+    ends: Any = [density.quantiles([_TAIL, 1 - _TAIL]) for density in densities if density.table is None]
     return np.arange(int(np.floor(np.min(ends))), int(np.ceil(np.max(ends))) + 1)
 
 
@@ -334,10 +289,9 @@ def _quantiles(density: Density, support: tuple[float, float] | None) -> Array |
         if given.dimension != 1:
             return None
         return np.asarray(given.mean[0] + math.sqrt(given.cov[0, 0]) * special.ndtri(_LEVELS), np.float64)
-    if hasattr(given, "ppf"):
-        return np.asarray(given.ppf(_LEVELS), np.float64)
-    if hasattr(given, "logpdf") or density.is_discrete:
-        return None
+    quantiles = density.quantiles(_LEVELS)
+    if quantiles is not None or hasattr(given, "logpdf") or density.is_discrete:
+        return quantiles
     return _quantiles_of_function(density, support)
 
 
@@ -384,8 +338,8 @@ def _between(points: Array, low: float, high: float) -> Array:
 def _check_support(support: Any) -> tuple[float, float] | None:
     if support is None:
         return None
-    low, high = (float(end) for end in support)
-    if not (np.isfinite([low, high]).all() and low < high):
+    low, high = checked_support(support)
+    if not np.isfinite([low, high]).all():
         raise ParameterError(f"support must be two finite numbers, the smaller first; got {support!r}.")
     return low, high
 
@@ -419,10 +373,13 @@ def _gauss(problem: DecisionProblem, decide: Rule, low: Array, high: Array) -> t
     half, middle = (high - low) / 2, (high + low) / 2
     x = middle[:, None] + half[:, None] * _NODES
     with np.errstate(over="ignore"):
-        joint = np.exp(_log_joint(problem, x.ravel())).reshape(*x.shape, -1)
+        joint = np.exp(log_joint(problem, x.ravel())).reshape(*x.shape, -1)
+    # The end of a piece may be a pole of a density: the largest finite value is used there, and the piece is uncertain.
+    pole = np.isinf(joint)
+    np.copyto(joint, np.where(pole, 0.0, joint).max(axis=1, keepdims=True), where=pole)
     paid = np.einsum("pns,ps->pn", joint, problem.costs[decide(middle)])
     parts, coarse = half * (paid[:, _COARSE:] @ _FINE_WEIGHTS), half * (paid[:, :_COARSE] @ _COARSE_WEIGHTS)
-    return parts, np.abs(parts - coarse)
+    return parts, np.abs(parts - coarse) + np.where(pole.any(axis=(1, 2)), 2 * np.abs(parts), 0.0)
 
 
 def _changes(decide: Rule, grid: Array) -> Array:
@@ -438,12 +395,14 @@ def _changes(decide: Rule, grid: Array) -> Array:
 
 
 def _sampled(problem: DecisionProblem, decide: Rule, n: int, delta: float, random_state: int) -> DecisionRisk:
+    if not (is_integer(n) and n > 0):
+        raise ParameterError(f"n_samples must be a positive integer; got {n!r}.")
     rng = np.random.default_rng(random_state)
     states = rng.choice(len(problem.states), n, p=problem.priors / problem.priors.sum())
     counts = np.bincount(states, minlength=len(problem.states))
     drawn = [density.draw(int(k), rng) for density, k in zip(problem._densities, counts, strict=True) if k]
     x = np.concatenate(drawn)[rng.permutation(n)]
-    joint = _log_joint(problem, x)
+    joint = finite_joint(log_joint(problem, x))
     posterior = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
     paid = (posterior * problem.costs[decide(x)]).sum(axis=1)
     low, high = float(problem.costs.min()), float(problem.costs.max())

@@ -19,11 +19,14 @@ def lazy_names(
     ----------
     package : str
     modules : mapping of str to str
-        The public names of each module of the package, separated by spaces.
+        The public names of each module of the package, separated by spaces. The modules themselves are attributes of
+        the package, too.
     """
     module_of = {name: module for module, names in modules.items() for name in names.split()}
 
     def load(name: str) -> Any:
+        if name in modules:  # imported, it is an attribute of the package
+            return importlib.import_module(f"{package}.{name}")
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(importlib.import_module(f"{package}.{module_of[name]}"), name)

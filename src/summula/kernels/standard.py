@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import ParameterError
+from summula.core.estimator.input.argument_values import number_or_nan
 from summula.core.model_files import schema
 from summula.kernels.kernel import Custom, Kernel
 from summula.kernels.rows import Rows, rows_of_user
@@ -38,7 +39,8 @@ _MOST_FEATURES = 1_000_000  # maximum number of features of an explicit map
 
 
 def _check(name: str, value: float) -> None:
-    if not (np.isfinite(value) and value >= 0):
+    number = number_or_nan(value)
+    if not (np.isfinite(number) and number >= 0):
         raise ParameterError(f"{name} of a kernel must be 0 or more, got {value!r}.")
 
 
@@ -94,7 +96,7 @@ class Polynomial(Kernel):
     gamma: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.degree != int(self.degree) or self.degree < 1:
+        if not (number_or_nan(self.degree) >= 1 and float(self.degree).is_integer()):
             raise ParameterError(f"The degree of a polynomial kernel must be a positive integer, got {self.degree!r}.")
         _check("coef0", self.coef0)
         _check("gamma", self.gamma)
@@ -151,7 +153,7 @@ class Gaussian(Kernel):
     def __post_init__(self) -> None:
         if self.gamma is not None:
             _check("gamma", self.gamma)
-        elif not self.sigma > 0:
+        elif not number_or_nan(self.sigma) > 0:
             raise ParameterError(f"sigma of a Gaussian kernel must be positive, got {self.sigma!r}.")
 
     @property

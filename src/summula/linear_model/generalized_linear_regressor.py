@@ -29,7 +29,7 @@ __all__ = ["GammaRegressor", "GeneralizedLinearRegressor", "PoissonRegressor", "
 Array = NDArray[Any]
 
 _FAMILIES = ["normal", "bernoulli", "binomial", "poisson", "gamma", "inverse_gaussian", "tweedie", "negative_binomial"]
-_LINKS = ["identity", "log", "logit", "probit", "cloglog", "inverse", "inverse_squared"]
+_LINKS = ["identity", "log", "logit", "probit", "cloglog", "loglog", "cauchit", "inverse", "inverse_squared", "sqrt"]
 
 
 @inherit_docs()
@@ -44,8 +44,9 @@ class GeneralizedLinearRegressor(GlmRegressor):
         "inverse_gaussian", "tweedie", "negative_binomial", or an object of `summula.stats`, such as
         `Tweedie(power=1.7)`.
     link : str or Link, default="auto"
-        Link function: "identity", "log", "logit", "probit", "cloglog", "inverse", "inverse_squared". "auto" is identity
-        for normal, logit for binomial, log for the others (identity for Tweedie powers <= 0).
+        Link function: "identity", "log", "logit", "probit", "cloglog", "loglog", "cauchit", "inverse",
+        "inverse_squared", "sqrt". "auto" is identity for normal, logit for binomial, log for the others (identity for
+        Tweedie powers <= 0).
     alpha : float, default=0.0
         Strength of the penalty, relative to the mean of half the deviance; the intercept is not penalised.
     l1_ratio : float, default=0.0

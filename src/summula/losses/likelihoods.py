@@ -45,12 +45,13 @@ _CONVEX = frozenset(
         ("normal", "identity"),
         ("poisson", "identity"),
         ("poisson", "log"),
+        ("poisson", "sqrt"),
         ("gamma", "log"),
         ("gamma", "inverse"),
         ("inverse_gaussian", "inverse"),
         ("inverse_gaussian", "inverse_squared"),
         ("negative_binomial", "log"),
-        *product(("bernoulli", "binomial"), ("identity", "log", "logit", "probit", "cloglog")),
+        *product(("bernoulli", "binomial"), ("identity", "log", "logit", "probit", "cloglog", "loglog")),
     }
 )
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from summula.core.data.sparse_format import check_sparse
 from summula.core.errors import ParameterError
+from summula.core.estimator.input.argument_values import numbers_in
 
 __all__ = ["perceptron_risk"]
 
@@ -30,13 +31,15 @@ def perceptron_risk(w: Any, X: Any, y: Any, *, gradient: bool = False) -> Any:
     -------
     float, or (float, ndarray of shape (n_features,)) with `gradient`
     """
-    w, y = np.asarray(w, np.float64), np.asarray(y, np.float64)
+    w, y = numbers_in("w", w), numbers_in("y", y)
     check_sparse(X)
     X = X if hasattr(X, "indptr") else np.asarray(X, np.float64)
     if not np.isin(y, (-1.0, 1.0)).all():
         raise ParameterError("perceptron_risk needs labels -1 and 1; pass y as 2 * (y == second_class) - 1.")
     if w.shape != X.shape[1:]:
         raise ParameterError(f"perceptron_risk needs one weight per column: w has shape {w.shape}, X {X.shape}.")
+    if y.shape != X.shape[:1]:
+        raise ParameterError(f"perceptron_risk needs one label per row: y has shape {y.shape}, X {X.shape}.")
     margins = y * (X @ w)
     value = float(np.maximum(-margins, 0.0).sum())
     return (value, -np.asarray(X.T @ (y * (margins <= 0)))) if gradient else value

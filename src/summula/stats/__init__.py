@@ -15,7 +15,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "Multinomial NegativeBinomial Normal Poisson Tweedie family_named",
         "information": "SampledDivergence conditional_entropy entropy gini_impurity "
         "jensen_gap kl_divergence mutual_information",
-        "links": "CLogLog Identity Inverse InverseSquared Log Logit Probit link_named",
+        "links": "CLogLog Cauchit Identity Inverse InverseSquared Log LogLog Logit Probit Sqrt link_named",
         "multivariate_normal": "EllipseAxes MultivariateNormal",
     },
 )

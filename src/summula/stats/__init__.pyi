@@ -1,3 +1,4 @@
+from summula.stats import families as families
 from summula.stats.bounds import Bounds as Bounds
 from summula.stats.bounds import McNemar as McNemar
 from summula.stats.bounds import bernstein_bounds as bernstein_bounds
@@ -27,13 +28,16 @@ from summula.stats.information import gini_impurity as gini_impurity
 from summula.stats.information import jensen_gap as jensen_gap
 from summula.stats.information import kl_divergence as kl_divergence
 from summula.stats.information import mutual_information as mutual_information
+from summula.stats.links import Cauchit as Cauchit
 from summula.stats.links import CLogLog as CLogLog
 from summula.stats.links import Identity as Identity
 from summula.stats.links import Inverse as Inverse
 from summula.stats.links import InverseSquared as InverseSquared
 from summula.stats.links import Log as Log
 from summula.stats.links import Logit as Logit
+from summula.stats.links import LogLog as LogLog
 from summula.stats.links import Probit as Probit
+from summula.stats.links import Sqrt as Sqrt
 from summula.stats.links import link_named as link_named
 from summula.stats.multivariate_normal import EllipseAxes as EllipseAxes
 from summula.stats.multivariate_normal import MultivariateNormal as MultivariateNormal

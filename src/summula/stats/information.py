@@ -32,6 +32,7 @@ __all__ = [
     "conditional_entropy",
     "entropy",
     "gini_impurity",
+    "has_pmf",
     "jensen_gap",
     "kl_divergence",
     "mutual_information",
@@ -201,13 +202,13 @@ def kl_divergence(
     return SampledDivergence(value, value - wide, value + wide, len(ratio))
 
 
-def jensen_gap(f: Callable[[Array], Any], x: ArrayLike, p: ArrayLike | None = None) -> float:
+def jensen_gap(f: Callable[[Any], Any], x: ArrayLike, p: ArrayLike | None = None) -> float:
     """Compute E[f(X)] - f(E[X]) (5), which is non-negative for convex f, and 0 if f is linear on the values of X.
 
     Parameters
     ----------
     f : callable
-        A function of arrays, called with the values of X and with their mean.
+        A function of arrays, or of numbers, called with the values of X and with their mean.
     x : array-like of shape (n,)
         Values of X.
     p : array-like of shape (n,), optional
@@ -230,7 +231,11 @@ def jensen_gap(f: Callable[[Array], Any], x: ArrayLike, p: ArrayLike | None = No
     if weights.shape != values.shape:
         raise DataError(f"x has {len(values)} values but p has {len(weights)}; pass one probability per value.")
     possible = weights > 0
-    mean_of_f = float(np.asarray(f(values[possible]), np.float64) @ weights[possible])
+    try:
+        of_values = np.asarray(f(values[possible]), np.float64)
+    except (TypeError, ValueError):  # as `math.exp` does
+        of_values = np.array([f(float(value)) for value in values[possible]], np.float64)
+    mean_of_f = float(of_values @ weights[possible])
     return mean_of_f - float(np.asarray(f(values[possible] @ weights[possible])))
 
 
@@ -239,7 +244,10 @@ def jensen_gap(f: Callable[[Array], Any], x: ArrayLike, p: ArrayLike | None = No
 
 def _distribution(p: Any, name: str, axis: int | None) -> Array:
     """Return probabilities from probabilities or counts."""
-    values = np.asarray(p, np.float64)
+    try:
+        values = np.asarray(p, np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} must contain probabilities or counts; got {p!r}.") from None
     if not values.size or not np.isfinite(values).all() or (values < 0).any():
         raise DataError(
             f"{name} must contain probabilities or counts; it is empty, or has negative, missing or infinite values."
@@ -282,14 +290,27 @@ def _has_density(p: Any) -> bool:
     return callable(p) or hasattr(p, "logpdf") or hasattr(p, "logpmf")
 
 
+def has_pmf(distribution: Any) -> bool:
+    """Return whether a distribution is discrete.
+
+    All of SciPy's have `logpmf`: of frozen ones only the `dist` has not, and of random variables (`icdf`) it is -inf.
+    """
+    if not hasattr(distribution, "logpmf"):
+        return False
+    if hasattr(distribution, "icdf"):
+        return bool(np.isfinite(distribution.logpmf(distribution.icdf(0.5))))
+    return hasattr(getattr(distribution, "dist", distribution), "pmf")
+
+
 def _log_density(p: Any) -> Callable[[Any], Any]:
-    discrete = hasattr(getattr(p, "dist", p), "pmf")  # SciPy's frozen distributions have both methods
-    if hasattr(p, "logpmf") and (discrete or not hasattr(p, "logpdf")):
+    if has_pmf(p) or (hasattr(p, "logpmf") and not hasattr(p, "logpdf")):
         return p.logpmf  # type: ignore[no-any-return]
     return p.logpdf if hasattr(p, "logpdf") else p  # type: ignore[no-any-return]
 
 
 def _drawn(p: Any, n: int, random_state: int) -> NDArray[Any]:
+    if hasattr(p, "icdf"):  # a random variable of SciPy
+        return np.asarray(p.sample(n, rng=np.random.default_rng(random_state)))
     if hasattr(p, "sample"):
         return np.asarray(p.sample(n, random_state))
     if hasattr(p, "rvs"):

@@ -10,8 +10,11 @@ A link g is monotone and g(mu) = eta. Solvers use its inverse with two derivativ
     cloglog            mu = 1 - exp(-exp(eta))      mu' = exp(eta - exp(eta))     mu'' = mu' (1 - exp(eta))      (5)
     inverse            mu = 1 / eta                 mu' = -mu^2                   mu'' = 2 mu^3                  (6)
     inverse_squared    mu = 1 / sqrt(eta)           mu' = -mu^3 / 2               mu'' = 3 mu^5 / 4              (7)
+    sqrt               mu = eta^2                   mu' = 2 eta                   mu'' = 2                       (8)
+    loglog             mu = exp(-exp(-eta))         mu' = exp(-eta - exp(-eta))   mu'' = mu' (exp(-eta) - 1)     (9)
+    cauchit            mu = 1/2 + atan(eta) / pi    mu' = 1 / (pi (1 + eta^2))    mu'' = -2 pi eta mu'^2         (10)
 
-An eta for which mu, mu' or mu'' would overflow or underflow (or eta <= 0 in (6) and (7)) is clipped to the nearest
+An eta for which mu, mu' or mu'' would overflow or underflow (or eta <= 0 in (6) to (8)) is clipped to the nearest
 valid one: mu stays strictly inside its range, without warnings, overflow or NaN.
 """
 
@@ -30,13 +33,16 @@ from summula.core.model_files import schema
 
 __all__ = [
     "CLogLog",
+    "Cauchit",
     "Identity",
     "Inverse",
     "InverseSquared",
     "Link",
     "Log",
+    "LogLog",
     "Logit",
     "Probit",
+    "Sqrt",
     "link_named",
 ]
 
@@ -205,6 +211,66 @@ class CLogLog(_DistributionLink):
         return -self.slope(eta) * np.expm1(self._clip(eta))
 
 
+@schema.saved("stats.links.LogLog")
+@dataclass(frozen=True)
+class LogLog(_DistributionLink):
+    """mu = exp(-exp(-eta)), equation (9): cloglog of 1 - mu, with the opposite sign."""
+
+    name = "loglog"
+    _safe = (-6.5, 700.0)
+    _distribution = staticmethod(lambda eta: np.exp(-np.exp(-eta)))
+    _quantile = staticmethod(lambda mu: -np.log(-np.log(mu)))
+
+    def slope(self, eta: Array) -> Array:
+        eta = self._clip(eta)
+        return np.exp(-eta - np.exp(-eta))
+
+    def curvature(self, eta: Array) -> Array:
+        return self.slope(eta) * np.expm1(-self._clip(eta))
+
+
+@schema.saved("stats.links.Cauchit")
+@dataclass(frozen=True)
+class Cauchit(_DistributionLink):
+    """mu = 1/2 + atan(eta) / pi, the Cauchy distribution function, equation (10)."""
+
+    name = "cauchit"
+    _safe = (-1e60, 1e60)
+    _distribution = staticmethod(lambda eta: np.arctan2(1.0, -eta) / np.pi)  # without cancellation for eta < 0
+    _quantile = staticmethod(lambda mu: np.where(mu < 0.5, -1.0 / np.tan(np.pi * mu), 1.0 / np.tan(np.pi * (1.0 - mu))))
+
+    def _link(self, mu: Array) -> Array:
+        return np.where((mu >= 0.0) & (mu <= 1.0), super()._link(mu), np.nan)
+
+    def slope(self, eta: Array) -> Array:
+        return 1.0 / (np.pi * (1.0 + np.square(self._clip(eta))))
+
+    def curvature(self, eta: Array) -> Array:
+        return -2.0 * np.pi * self._clip(eta) * np.square(self.slope(eta))
+
+
+@schema.saved("stats.links.Sqrt")
+@dataclass(frozen=True)
+class Sqrt(Link):
+    """mu = eta^2 for eta > 0, equation (8)."""
+
+    name = "sqrt"
+    eta_range = (0.0, np.inf)
+    _safe = (1e-100, 1e100)
+
+    def _link(self, mu: Array) -> Array:
+        return np.sqrt(mu)
+
+    def inverse(self, eta: Array) -> Array:
+        return np.square(self._clip(eta))
+
+    def slope(self, eta: Array) -> Array:
+        return 2.0 * self._clip(eta)
+
+    def curvature(self, eta: Array) -> Array:
+        return np.full_like(eta, 2.0, dtype=np.float64)
+
+
 @schema.saved("stats.links.Inverse")
 @dataclass(frozen=True)
 class Inverse(Link):
@@ -253,7 +319,19 @@ class InverseSquared(Link):
 
 
 _LINKS: dict[str, Link] = {
-    link.name: link for link in (Identity(), Log(), Logit(), Probit(), CLogLog(), Inverse(), InverseSquared())
+    link.name: link
+    for link in (
+        Identity(),
+        Log(),
+        Logit(),
+        Probit(),
+        CLogLog(),
+        LogLog(),
+        Cauchit(),
+        Inverse(),
+        InverseSquared(),
+        Sqrt(),
+    )
 }
 
 

@@ -24,7 +24,7 @@ from scipy.special import chdtri
 
 from summula.core.engine.random import normal, stream_key
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.input.argument_values import is_choice, number_or_nan
+from summula.core.estimator.input.argument_values import is_choice, is_integer, number_or_nan, numbers_in
 from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.numerics.function_sums import FunctionSum
@@ -84,8 +84,8 @@ class MultivariateNormal:
     """
 
     def __init__(self, mean: ArrayLike, cov: ArrayLike) -> None:
-        self.mean = np.atleast_1d(np.asarray(mean, np.float64))
-        self.cov = _square(np.asarray(cov, np.float64), len(self.mean) if self.mean.ndim == 1 else 0)
+        self.mean = np.atleast_1d(numbers_in("mean", mean))
+        self.cov = _square(numbers_in("cov", cov), len(self.mean) if self.mean.ndim == 1 else 0)
         self._factor: Array | None = None
         self._check()
 
@@ -211,6 +211,8 @@ class MultivariateNormal:
         -------
         ndarray of shape (n, d)
         """
+        if not (is_integer(n) and n >= 0):
+            raise ParameterError(f"n must be a non-negative integer; got {n!r}.")
         draws = normal(stream_key(int(random_state)), n * self.dimension).reshape(n, self.dimension)
         values, U = linalg.eigh(self.cov)  # works for singular covariances
         return np.asarray(self.mean + draws @ (U * np.sqrt(np.maximum(values, 0.0))).T)

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.input.argument_values import number_or_nan, numbers_in
 from summula.core.numerics.solution import Solution
+from summula.svm.dual.definiteness import negative_eigenvalue
 from summula.svm.margin_geometry import class_signs
 
 __all__ = ["dual_ascent"]
@@ -34,7 +36,7 @@ def dual_ascent(
     Parameters
     ----------
     K : array-like of shape (n, n)
-        The kernel matrix.
+        The kernel matrix, symmetric and positive semidefinite.
     y : array-like of shape (n,)
         Two labels; the second is the positive class.
     C : float, default=1.0
@@ -58,15 +60,23 @@ def dual_ascent(
     >>> found.x.round(3).tolist(), round(found.value, 3)
     ([0.5, 0.5], 0.5)
     """
-    values, sign = np.asarray(K, np.float64), class_signs(y)
+    values, sign = numbers_in("K", K), class_signs(y)
     if values.shape != (len(sign), len(sign)):
         raise DataError(
             f"K has shape {values.shape} and y has {len(sign)} rows; K must be square, one row per row of y."
         )
-    if not C > 0:
+    if not number_or_nan(C) > 0:
         raise ParameterError(f"C must be positive, got {C!r}.")
     if not np.isfinite(values).all():
         raise DataError("K has values that are not finite.")
+    eigenvalue = negative_eigenvalue(values, "pass (K + K.T) / 2")
+    if eigenvalue is not None:
+        raise DataError(
+            f"K has the negative eigenvalue {eigenvalue:.3g}, so it is not a kernel matrix and the dual is not "
+            "concave; pass a positive semidefinite K, or use SVC, which finds a stationary point."
+        )
+    if step is not None and not number_or_nan(step) > 0:
+        raise ParameterError(f"step must be positive, got {step!r}.")
     Q = sign[:, None] * values * sign
     largest = float(np.linalg.eigvalsh(Q)[-1])
     rate = 1.0 / max(largest, np.finfo(float).tiny) if step is None else float(step)

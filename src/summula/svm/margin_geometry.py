@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from summula.core.errors import DataError
+from summula.core.estimator.input.argument_values import numbers_in
 
 __all__ = ["Margins", "class_signs", "margins"]
 
@@ -59,10 +60,15 @@ def margins(coef: ArrayLike, intercept: float, X: ArrayLike, y: ArrayLike) -> Ma
     >>> found.functional.tolist(), found.geometric.tolist(), found.least
     ([20.0, 5.0], [4.0, 1.0], 1.0)
     """
-    w, rows = np.asarray(coef, np.float64).reshape(-1), np.atleast_2d(np.asarray(X, np.float64))
+    w, rows = numbers_in("coef", coef).reshape(-1), np.atleast_2d(numbers_in("X", X))
+    b, sign = numbers_in("intercept", intercept).reshape(-1), class_signs(y)
+    if len(b) != 1:
+        raise DataError(f"A hyperplane has one intercept; got {len(b)}.")
+    if len(sign) != len(rows):
+        raise DataError(f"X has {len(rows)} rows and y has {len(sign)} labels; pass one label per row.")
     if rows.shape[1] != len(w):
         raise DataError(f"coef has {len(w)} entries and X has {rows.shape[1]} columns; they must agree.")
-    functional = class_signs(y) * (rows @ w + float(np.asarray(intercept).reshape(-1)[0]))
+    functional = sign * (rows @ w + float(b[0]))
     length = float(np.linalg.norm(w))
     if length == 0:
         raise DataError("coef is zero, which does not define a hyperplane; pass a nonzero vector.")

@@ -49,6 +49,7 @@ class Normal(Family):
         return np.zeros_like(mu, dtype=np.float64)
 
     def unit_deviance(self, y: Array, mu: Array) -> Array:
+        y, mu = np.asarray(y), np.asarray(mu)
         return np.square(y - mu)
 
     def _log_likelihood_rows(self, y: Array, mu: Array, dispersion: Array) -> Array:
@@ -97,9 +98,11 @@ class Gamma(PositiveFamily):
         return np.square(mu)
 
     def unit_variance_slope(self, mu: Array) -> Array:
+        mu = np.asarray(mu)
         return 2.0 * mu
 
     def unit_deviance(self, y: Array, mu: Array) -> Array:
+        y, mu = np.asarray(y), np.asarray(mu)
         ratio = y / mu
         return 2.0 * (ratio - 1.0 - np.log(ratio))
 
@@ -134,6 +137,7 @@ class InverseGaussian(PositiveFamily):
         return 3.0 * np.square(mu)
 
     def unit_deviance(self, y: Array, mu: Array) -> Array:
+        y, mu = np.asarray(y), np.asarray(mu)
         return np.square(y / mu - 1.0) / y
 
 
@@ -213,6 +217,7 @@ class Tweedie(Family):
         return self.power * np.asarray(mu) ** (self.power - 1.0)
 
     def unit_deviance(self, y: Array, mu: Array) -> Array:
+        y, mu = np.asarray(y), np.asarray(mu)
         if self.twin:
             return self.twin.unit_deviance(y, mu)
         p = self.power

@@ -48,12 +48,15 @@ class Bernoulli(Family):
         return variance
 
     def unit_variance(self, mu: Array) -> Array:
+        mu = np.asarray(mu)
         return mu * (1.0 - mu)
 
     def unit_variance_slope(self, mu: Array) -> Array:
+        mu = np.asarray(mu)
         return 1.0 - 2.0 * mu
 
     def unit_deviance(self, y: Array, mu: Array) -> Array:
+        y, mu = np.asarray(y), np.asarray(mu)
         deviance: Array = 2.0 * (special.xlogy(y, y / mu) + special.xlogy(1.0 - y, (1.0 - y) / (1.0 - mu)))
         return deviance
 
@@ -132,6 +135,7 @@ class Poisson(Family):
         return np.ones_like(mu, dtype=np.float64)
 
     def unit_deviance(self, y: Array, mu: Array) -> Array:
+        y, mu = np.asarray(y), np.asarray(mu)
         deviance: Array = 2.0 * (special.xlogy(y, y / mu) - y + mu)
         return deviance
 
@@ -171,12 +175,15 @@ class NegativeBinomial(Family):
         return self.unit_variance(self.mean(eta))
 
     def unit_variance(self, mu: Array) -> Array:
+        mu = np.asarray(mu)
         return mu + self.alpha * np.square(mu)
 
     def unit_variance_slope(self, mu: Array) -> Array:
+        mu = np.asarray(mu)
         return 1.0 + 2.0 * self.alpha * mu
 
     def unit_deviance(self, y: Array, mu: Array) -> Array:
+        y, mu = np.asarray(y), np.asarray(mu)
         c = self.alpha
         deviance: Array = 2.0 * (special.xlogy(y, y / mu) - (y + 1.0 / c) * np.log1p(c * (y - mu) / (1.0 + c * mu)))
         return deviance
@@ -231,9 +238,11 @@ class Multinomial(Family):
         return np.asarray((chosen - self.log_partition(eta)) / dispersion)
 
     def unit_variance(self, mu: Array) -> Array:
+        mu = np.asarray(mu)
         return mu * (1.0 - mu)
 
     def unit_variance_slope(self, mu: Array) -> Array:
+        mu = np.asarray(mu)
         return 1.0 - 2.0 * mu
 
     def unit_deviance(self, y: Array, mu: Array) -> Array:
