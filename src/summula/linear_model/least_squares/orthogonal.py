@@ -11,20 +11,27 @@ from scipy import linalg
 
 from summula.core.engine.threads import solving
 from summula.core.numerics.statistics import Gram, TriangularFactor, triangle
-from summula.linear_model.least_squares.problem import Fit, Problem, centred_slope, hidden, quadratic_gap, residual_pass
+from summula.linear_model.least_squares.problem import (
+    EXTENDED_ELEMENTS,
+    Fit,
+    Problem,
+    centred_slope,
+    hidden,
+    quadratic_gap,
+    residual_pass,
+)
 from summula.optimize.solvers.nonnegative import nonnegative_least_squares
 
 if TYPE_CHECKING:
     from summula.core.estimator.run import Run
 
-__all__ = ["EXTENDED_ELEMENTS", "FactorAnswer", "lengths", "solve_by_factor", "solve_factor"]
+__all__ = ["FactorAnswer", "lengths", "solve_by_factor", "solve_factor"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _EPS = float(np.finfo(np.float64).eps)
 _EXTENDED = float(np.finfo(np.longdouble).eps) / _EPS  # 1 if there is no extended precision
-EXTENDED_ELEMENTS = 1_000_000  # rows x columns up to which residuals are also computed in extended precision
 _MOST_POLISH = 5
 _FACTORED_ROWS = 4_096  # approximate number of rows factored at once, on which the rounding error depends
 _NOTHING = 1e-7  # relative coefficient below which a column is not part of a linear combination

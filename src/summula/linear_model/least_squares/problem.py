@@ -20,9 +20,11 @@ from summula.core.numerics.statistics import Gram
 from summula.core.numerics.sums import Sum
 
 if TYPE_CHECKING:
+    from summula.core.data.sources import Source
     from summula.core.estimator.run import Run
 
 __all__ = [
+    "EXTENDED_ELEMENTS",
     "ROUNDINGS",
     "Fit",
     "Point",
@@ -32,11 +34,13 @@ __all__ = [
     "hidden",
     "penalty",
     "quadratic_gap",
+    "residual_dtype",
     "residual_pass",
 ]
 
 Array = NDArray[np.float64]
 
+EXTENDED_ELEMENTS = 1_000_000  # rows x columns up to which residuals are also computed in extended precision
 ROUNDINGS = 16.0  # upper bound on the number of roundings in a slope, which is summed over blocks
 
 
@@ -238,6 +242,12 @@ def penalty(problem: Problem, coef: Array) -> float:
     """Return alpha ||v||^2, summed over the targets."""
     mine = problem.alpha > 0
     return float((problem.alpha[mine] * (coef[:, mine] ** 2).sum(axis=0)).sum())
+
+
+def residual_dtype(source: Source) -> Any:
+    """Return the dtype for residuals: extended if it is cheap, so that a check is at least as accurate as the fit."""
+    cheap = source.n_rows * source.n_features <= EXTENDED_ELEMENTS and not source.is_sparse
+    return np.longdouble if cheap else np.float64
 
 
 def residual_pass(run: Run, fit: Fit, number: Any = np.float64) -> Residuals:
