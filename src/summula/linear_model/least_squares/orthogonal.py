@@ -18,6 +18,7 @@ from summula.linear_model.least_squares.problem import (
     centred_slope,
     hidden,
     quadratic_gap,
+    residual_noise,
     residual_pass,
 )
 from summula.optimize.solvers.nonnegative import nonnegative_least_squares
@@ -55,19 +56,27 @@ def solve_by_factor(run: Run, problem: Problem, origin: Array, *, centred: bool 
         answer = solve_factor(A, B, problem, factor.count, removed)
     rss, tss = ((B - A @ answer.coef) ** 2).sum(axis=0), (B**2).sum(axis=0)
     drift = R[0, 1:] / R[0, 0] if problem.fit_intercept else np.zeros(len(factor.origin))
-    fit = replace(
-        answer.fit(problem, mean, factor, rss, tss), drift=drift, noise=hidden(answer.condition(A), tss, _EPS)
-    )
+    size, unresolved = _sizes(R[:, first:], answer.coef), hidden(answer.condition(A), tss, _EPS)
+    noise = unresolved + residual_noise(rss, size, _EPS)
+    fit = replace(answer.fit(problem, mean, factor, rss, tss), drift=drift, noise=noise)
     small = run.source.n_rows * d <= EXTENDED_ELEMENTS and not problem.positive
     small = small and len(np.unique(problem.alpha)) == 1  # the inverse is that of a single alpha
-    return _polished(run, problem, fit, answer) if small else fit
+    if not small:
+        return fit
+    fit = _polished(run, problem, replace(fit, noise=unresolved * _EXTENDED**2), answer)
+    return replace(fit, noise=fit.noise + residual_noise(fit.rss, _sizes(R[:, first:], fit.coef), _EXTENDED * _EPS))
+
+
+def _sizes(R: Array, coef: Array) -> Array:
+    """Return the norms of the terms of residuals, from the triangular factor of columns and targets."""
+    norms = lengths(R)
+    return np.asarray(norms[len(coef) :] + norms[: len(coef)] @ np.abs(coef))
 
 
 def _polished(run: Run, problem: Problem, fit: Fit, answer: FactorAnswer) -> Fit:
     """Refine with residuals in extended precision, while each step is at most half the previous one."""
     assert fit.drift is not None
     d, last, F = len(fit.coef), np.full(len(fit.rss), np.inf), answer.half_inverse
-    noise = fit.noise * _EXTENDED**2
     for step_number in range(_MOST_POLISH + 1):
         residuals = residual_pass(run, fit, np.longdouble)
         total, weight = (residuals.total, residuals.weight) if problem.fit_intercept else (0.0, 1.0)
@@ -78,7 +87,7 @@ def _polished(run: Run, problem: Problem, fit: Fit, answer: FactorAnswer) -> Fit
         if not np.isfinite(size).all():  # squares overflow
             break
         correction = fit.correction + np.asarray(total / weight, dtype=np.float64)
-        fit = replace(fit, rss=squares, gap=size**2, correction=correction, noise=noise)
+        fit = replace(fit, rss=squares, gap=size**2, correction=correction)
         better = problem.as_returned(fit.coef + F @ half * (size <= last / 2))
         if step_number == _MOST_POLISH or (better == fit.coef).all():
             break

@@ -35,6 +35,7 @@ __all__ = [
     "penalty",
     "quadratic_gap",
     "residual_dtype",
+    "residual_noise",
     "residual_pass",
 ]
 
@@ -157,6 +158,15 @@ class Fit:
         return np.asarray(self.drift[d:] - self.drift[:d] @ self.coef + self.correction)
 
     @property
+    def lead_error(self) -> Array:
+        """Bound on the rounding error of the optimal intercept about the origin."""
+        if self.drift is None:  # from a file of version 0.1
+            return np.zeros(len(self.rss))
+        d = len(self.coef)
+        size = np.abs(self.drift[d:]) + np.abs(self.drift[:d]) @ np.abs(self.coef) + np.abs(self.correction)
+        return np.asarray(4 * float(np.finfo(np.float64).eps) * size)
+
+    @property
     def intercept(self) -> Array:
         """b = ybar - xbar'v, rounded once."""
         return self.intercept_in(np.float64)
@@ -236,6 +246,16 @@ def hidden(kappa: float, tss: Array, unit: float) -> float:
     """Return the error of (6) due to rounding errors of relative size `unit` in the slopes."""
     with np.errstate(over="ignore", invalid="ignore"):
         return float((ROUNDINGS * unit * kappa) ** 2 * tss.sum())
+
+
+def residual_noise(rss: Array, size: Array, unit: float) -> float:
+    """Return (8) of `least_squares/certificate.py`, the error of residual sums of squares, from the norms of the terms.
+
+    There is one term per column, and one for the target, per residual; `unit` is the precision of the residuals.
+    """
+    error = ROUNDINGS * unit * size
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float((error**2 + 2 * error * np.sqrt(np.maximum(rss, 0.0))).sum())
 
 
 def penalty(problem: Problem, coef: Array) -> float:
