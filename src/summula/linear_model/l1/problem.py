@@ -53,6 +53,7 @@ Array = NDArray[Any]
 
 _EPS = float(np.finfo(np.float64).eps)
 _ACCURACY = {"float64": 1e-10, "float32": 1e-5}  # rounding of the objective above which it is computed from residuals
+_GAP_ACCURACY = 1e3  # rounding of the gap above which it is computed from residuals, in units of the former
 _ROUNDINGS = 1.0  # effective number of roundings in a sum: rows are added in blocks, and errors have both signs
 _OFF_CENTRE = 1e2  # ratio of squares about the origin and about the mean above which centring loses digits
 _LEADING_ROWS = 256  # rows used to determine whether columns are far from 0
@@ -96,7 +97,8 @@ def returned(one: Centred, solution: L1Solution, penalty: Penalty, fit_intercept
         gap += max(value - solution.value, 0.0)
     zeros = certified_zeros(solution, one.squares, penalty)
     rounding = _rounding(one, v, slope, penalty, value, float(np.finfo(dtype).eps))
-    is_rounded = not rounding.value <= _ACCURACY[np.dtype(dtype).name] * value
+    accuracy = _ACCURACY[np.dtype(dtype).name]
+    is_rounded = not (rounding.value <= accuracy * value and rounding.gap <= _GAP_ACCURACY * accuracy * value)
     gap += rounding.gap + _ROUNDINGS * _EPS * abs(value)
     gap = min(gap, value + rounding.value)  # no objective is below 0
     if not fit_intercept:
