@@ -60,6 +60,8 @@ class L1Model(LinearPredictor):
 
     coef_: Array
     intercept_: Any
+    certificate_: L1Certificate
+    dual_gap_: Any
 
     def _plot(self, X: Any = None, y: Any = None, *, alphas: int = 60, ax: Any = None) -> Any:
         """Plot the regularisation path of the rows, and the penalty of the fit; called by `summula.plot`."""
@@ -77,7 +79,11 @@ class L1Model(LinearPredictor):
         def offered(here: L1Solution) -> bool:
             solutions[j] = here
             now = [nothing(found[k].quadratic, penalty) if s is None else s for k, s in enumerate(solutions)]
-            run.offer(lambda: self._named(run.source, found, now, alpha, l1_ratio))
+
+            def name() -> None:
+                self._named(run.source, found, now, alpha, l1_ratio)
+
+            run.offer(name)
             return run.step()
 
         for j, one in enumerate(found):

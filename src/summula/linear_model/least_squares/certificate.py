@@ -38,6 +38,7 @@ __all__ = ["LeastSquaresCertificate"]
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
+_SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)  # rounding of squares that underflow
 
 
 class Judged(NamedTuple):
@@ -85,7 +86,7 @@ class LeastSquaresCertificate(SummedCertificate):
     def compare(self, run: Run) -> Verification:
         """Recompute objective and gap on the rows of a run, and compare them with the stated values."""
         value, gap, rounding = self._judged(run)
-        rounding += self.unit * (self.scale + self.primal)
+        rounding += self.unit * (self.scale + self.primal) + run.source.n_rows * _SUBNORMAL
         # The objective of a closed form may come from sums, whose rounding the gap contains.
         lost = self.gap if self.kind == "exact" and np.isfinite(self.gap) else 0.0
         same = value == self.primal or abs(value - self.primal) <= rounding + lost + 1e-9 * self.primal

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from summula.core.engine.threads import solving
+from summula.core.errors import DataError
 from summula.core.numerics.statistics import Gram, TriangularFactor, triangle
 from summula.linear_model.least_squares.problem import (
     EXTENDED_ELEMENTS,
@@ -46,6 +47,7 @@ def solve_by_factor(run: Run, problem: Problem, origin: Array, *, centred: bool 
     factor = run.sum(TriangularFactor, (origin, problem.fit_intercept), "triangular factor")
     with solving(d):
         R = triangle(factor.R)
+        _check_finite(R, d + int(problem.fit_intercept))
         # The constant column comes first: its row of R contains the means, the rest is centred.
         first = int(problem.fit_intercept)
         A, B = R[first:, first : first + d], R[first:, first + d :]
@@ -65,6 +67,14 @@ def solve_by_factor(run: Run, problem: Problem, origin: Array, *, centred: bool 
         return fit
     fit = _polished(run, problem, replace(fit, noise=unresolved * _EXTENDED**2), answer)
     return replace(fit, noise=fit.noise + residual_noise(fit.rss, _sizes(R[:, first:], fit.coef), _EXTENDED * _EPS))
+
+
+def _check_finite(R: Array, n_columns: int) -> None:
+    """Raise if sums of the values overflow, of the first columns or of the targets."""
+    if not np.isfinite(R[:, :n_columns]).all():
+        raise DataError("Some values are so large that sums of them overflow; rescale the columns first.")
+    if not np.isfinite(R).all():
+        raise DataError("y has values so large that their squares overflow; rescale the target first.")
 
 
 def _sizes(R: Array, coef: Array) -> Array:
