@@ -97,6 +97,11 @@ class L1Model(LinearPredictor):
             )
         solved = [one for one in solutions if one is not None]
         if self._named(run.source, found, solved, alpha, l1_ratio):
+
+            def name_solved() -> None:
+                self._named(run.source, found, solved, alpha, l1_ratio)
+
+            run.offer(name_solved)  # if the passes for the residuals are interrupted
             self.certificate_, gaps = self.certificate_.from_residuals(run)
             self.dual_gap_ = gaps if np.ndim(self.dual_gap_) else float(gaps[0])
         self._warn_of(solved, self.tol)
