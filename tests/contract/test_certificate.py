@@ -196,7 +196,8 @@ def test_other_columns_far_from_zero_leave_it_true(case: Case) -> None:
     w = weight + 1.0 if case.weighted else None
     rows = np.arange(len(X))[:, None] * [1.0, 1.0, 0.0, 0.0]
     tables = [X * [0, 0, 1, 1] + rows + np.append(far, [0, 0]) for far in ((-1e6, 3e5), (2e8, -1e7), (1e10, 1e15))]
-    for far in (*tables, 1e3 * X - 1e7, X + np.array([0.0, 0.0, 1e4, 0.0])):
+    mixed = X * [1e3, 1e-3, 1e-3, 1e-3] + [0.0, 1e6, 0.0, 0.0]
+    for far in (*tables, 1e3 * X - 1e7, X + np.array([0.0, 0.0, 1e4, 0.0]), mixed, X + 1e8, X + 1e10):
         for kept in (np.asfortranarray(far), far.astype(np.float32)):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

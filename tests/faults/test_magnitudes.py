@@ -132,7 +132,7 @@ def test_huge_weights_leak_no_warning_about_overflow(model: Any) -> None:
     weight = np.full(150, 1e300)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        fitted = clone(model).fit(X, LABELS, weight)
+        fitted = clone(model).fit(X, LABELS, sample_weight=weight)
         assert np.isfinite(fitted.coef_).all()
         assert fitted.certificate_.verify(X, LABELS, weight)
 
@@ -237,3 +237,48 @@ def test_small_values_in_single_precision_are_squared_in_double() -> None:
     np.testing.assert_allclose(StandardScaler().fit(Z).scale_, Z.astype(float).std(axis=0), rtol=1e-6)
     with pytest.raises(DataError, match="underflow float32"):
         PCA(2).fit(Z)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        linear_model.LinearRegression(),
+        linear_model.LinearRegression(positive=True),
+        linear_model.RidgeCV(),
+        linear_model.RidgeCV(cv=4),
+    ],
+    ids=name,
+)
+@pytest.mark.filterwarnings("error")
+def test_values_whose_differences_overflow_are_refused(model: Any) -> None:
+    with pytest.raises(DataError, match=r"overflow; rescale the columns first\.$"):
+        clone(model).fit(np.where(X > 0, 1.7e308, -1.7e308), Y)
+
+
+@pytest.mark.filterwarnings("error")
+def test_variances_that_overflow_are_refused() -> None:
+    for model, Z in (
+        (GaussianNB(), X + 1e308),
+        (MixedNB(families={0: "bernoulli"}), np.column_stack([LABELS, X * 1e155])),
+    ):
+        with pytest.raises(DataError, match="squares overflow float64"):
+            model.fit(Z, LABELS)
+
+
+def test_a_nonnegative_fit_names_a_target_whose_squares_overflow() -> None:
+    with pytest.raises(DataError, match="y has values so large"):
+        linear_model.LinearRegression(positive=True).fit(X, Y / np.abs(Y).max() * 1.7e308)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_perceptron_of_huge_weights_has_a_margin() -> None:
+    weight = np.ones(len(X))
+    weight[0] = 1e300
+    plain = linear_model.Perceptron(max_iter=20, random_state=0).fit(X, LABELS, sample_weight=weight)
+    assert np.isfinite(plain.certificate_.geometric_margin).all()
+    assert plain.certificate_.verify(X, LABELS, weight)
+
+
+def test_objectives_that_underflow_are_confirmed() -> None:
+    small = Y * 1e-160
+    assert linear_model.LinearRegression().fit(X, small).certificate_.verify(X, small)

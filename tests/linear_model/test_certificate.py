@@ -14,7 +14,7 @@ from scipy import optimize, sparse
 
 from summula import AccuracyWarning, CollinearityWarning, engine
 from summula.linear_model import LinearRegression, PolynomialRegression, Ridge
-from summula.linear_model.least_squares import certificate
+from summula.linear_model.least_squares import problem
 from tests.reference import exact
 
 
@@ -219,7 +219,7 @@ def test_float32_fits_are_confirmed_to_their_digits():
 @pytest.mark.usefixtures("by_gram")
 def test_gram_solutions_are_confirmed_by_orthogonal_factors(monkeypatch, large):
     if large:
-        monkeypatch.setattr(certificate, "EXTENDED_ELEMENTS", 0)
+        monkeypatch.setattr(problem, "EXTENDED_ELEMENTS", 0)
     for spread in (1.0, 1e-2, 1e-4, 1e-7):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(60, 1)) + spread * rng.normal(size=(60, 3)) + 5

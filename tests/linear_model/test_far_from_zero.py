@@ -234,6 +234,28 @@ def test_lasso_fits_do_not_lie_above_their_gap(seed: int, dtype: Any) -> None:
     assert primal - gap <= least
 
 
+@pytest.mark.parametrize("seed", [6, 15, 21, 51, 58])
+@pytest.mark.parametrize("storage", ["float64", "float32", "sparse"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_lasso_without_intercept_does_not_lie_above_its_gap(seed: int, storage: str) -> None:
+    """The objective is much smaller than the squares of columns and target that are far from 0."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(8, 16)), int(rng.integers(1, 4))
+    X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-2, 2, d) + 10.0 ** rng.uniform(4, 12, d) * rng.choice([0, 1], d)
+    y = rng.normal(size=n) + rng.choice([0.0, 1e6, 1e9])
+    X, y = X.astype("float32" if storage == "float32" else "float64"), y.astype(X.dtype)
+    alpha = float(np.abs(X.T.astype(float) @ y).max()) / n * 10.0 ** rng.uniform(-12, -2)
+    model = linear_model.Lasso(alpha, fit_intercept=False).fit(stored(X, storage), y)
+    assert model.certificate_.verify(stored(X, storage), y)
+    weight = np.full(n, 1 / n)
+    here = exact.objective(exact.squared, X, y, weight, [model.coef_], [0.0], alpha)
+    least = exact.minimum(exact.squared, X, y, weight, [model.coef_], alpha, intercept=False)
+    primal, gap = Decimal(model.certificate_.primal), Decimal(model.certificate_.gap)
+    assert abs(primal - here) <= Decimal("1e-5" if storage == "float32" else "1e-8") * here
+    assert here - least <= gap == Decimal(model.dual_gap_)
+    assert primal - gap <= least
+
+
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -249,3 +271,31 @@ def test_lasso_without_intercept_in_single_precision(seed: int, positive: bool) 
     here = exact.objective(exact.squared, X, y, weight, [model.coef_], [0.0], 0.05)
     assert abs(Decimal(model.certificate_.primal) - here) <= Decimal("1e-5") * here
     assert 0 <= Decimal(model.certificate_.gap) <= here * Decimal("1.00001")
+
+
+@pytest.mark.parametrize("seed", [3, 15, 18, 29, 31])
+@pytest.mark.parametrize("storage", ["float64", "float32", "sparse"])
+@pytest.mark.filterwarnings("ignore::summula.CollinearityWarning", "ignore::summula.AccuracyWarning")
+def test_least_squares_do_not_lie_above_their_gap(seed: int, storage: str) -> None:
+    """The residuals of a nearly perfect fit are much smaller than their terms, whose rounding the gap contains."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(8, 16)), int(rng.integers(1, 4))
+    X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-2, 2, d) + 10.0 ** rng.uniform(-1, 8, d) * rng.choice([0, 1], d)
+    y = (X - X.mean(axis=0)) / X.std(axis=0) @ rng.normal(size=d) + rng.choice([1e-6, 1.0]) * rng.normal(size=n)
+    X = X.astype("float32" if storage == "float32" else "float64")
+    y = (y + rng.choice([0.0, 1e3, 1e9])).astype(X.dtype)
+    options = {"fit_intercept": bool(rng.integers(2)), "positive": bool(rng.integers(2))}
+    alpha = float(rng.choice([0.0, 1e-3, 10.0]))
+    model = (linear_model.Ridge(alpha, **options) if alpha else linear_model.LinearRegression(**options)).fit(
+        stored(X, storage), y
+    )
+    assert model.certificate_.verify(stored(X, storage), y)
+    weight, point = np.full(n, 2.0), ([model.coef_], [model.intercept_])
+    here = exact.objective(exact.squared, X, y, weight, *point, 0.0, 2 * alpha)
+    least = exact.minimum(
+        exact.squared, X, y, weight, point[0], 0.0, 2 * alpha,
+        intercept=options["fit_intercept"], positive=options["positive"],
+    )  # fmt: skip
+    primal, gap = Decimal(model.certificate_.primal), Decimal(model.certificate_.gap)
+    assert here - least <= gap < Decimal("inf")
+    assert primal - gap <= least

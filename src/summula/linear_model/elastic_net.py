@@ -27,7 +27,7 @@ from summula.core.estimator.parameters import Allowed, array_like, boolean, inte
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.linear_model.l1.paths import enet_path, lasso_path, relative_gap
-from summula.linear_model.l1.problem import Centred, L1Certificate, certified_zeros, quadratics_of, returned
+from summula.linear_model.l1.problem import Centred, L1Certificate, quadratics_of, returned
 from summula.optimize.solvers.l1_quadratic import L1Solution, minimise_l1, nothing
 from summula.penalties import Penalty
 
@@ -60,6 +60,8 @@ class L1Model(LinearPredictor):
 
     coef_: Array
     intercept_: Any
+    certificate_: L1Certificate
+    dual_gap_: Any
 
     def _plot(self, X: Any = None, y: Any = None, *, alphas: int = 60, ax: Any = None) -> Any:
         """Plot the regularisation path of the rows, and the penalty of the fit; called by `summula.plot`."""
@@ -77,7 +79,11 @@ class L1Model(LinearPredictor):
         def offered(here: L1Solution) -> bool:
             solutions[j] = here
             now = [nothing(found[k].quadratic, penalty) if s is None else s for k, s in enumerate(solutions)]
-            run.offer(lambda: self._named(run.source, found, now, alpha, l1_ratio))
+
+            def name() -> None:
+                self._named(run.source, found, now, alpha, l1_ratio)
+
+            run.offer(name)
             return run.step()
 
         for j, one in enumerate(found):
@@ -90,18 +96,24 @@ class L1Model(LinearPredictor):
                 on_round=offered,
             )
         solved = [one for one in solutions if one is not None]
-        self._named(run.source, found, solved, alpha, l1_ratio)
+        if self._named(run.source, found, solved, alpha, l1_ratio):
+
+            def name_solved() -> None:
+                self._named(run.source, found, solved, alpha, l1_ratio)
+
+            run.offer(name_solved)  # if the passes for the residuals are interrupted
+            self.certificate_, gaps = self.certificate_.from_residuals(run)
+            self.dual_gap_ = gaps if np.ndim(self.dual_gap_) else float(gaps[0])
         self._warn_of(solved, self.tol)
 
     def _named(
         self, source: Source, found: list[Centred], solutions: list[L1Solution], alpha: float, l1_ratio: float
-    ) -> None:
-        """Set the fitted attributes; shapes and dtype follow y and X."""
+    ) -> bool:
+        """Set the fitted attributes, and return whether the objective lost digits; shapes and dtype follow y and X."""
         dtype = source.dtype
         penalty = Penalty.of_ratio(alpha, l1_ratio, self.positive)
         points = [returned(one, s, penalty, self.fit_intercept, dtype) for one, s in zip(found, solutions, strict=True)]
         coef, intercept = np.stack([point.coef for point in points]), np.array([point.intercept for point in points])
-        zeros = np.stack([certified_zeros(s, one.squares, penalty) for one, s in zip(found, solutions, strict=True)])
         one = source.one_target
         self.coef_ = (coef[0] if one or len(coef) == 1 else coef).astype(dtype)
         self.intercept_ = (intercept[0] if one else intercept).astype(dtype) if self.fit_intercept else 0.0
@@ -119,9 +131,10 @@ class L1Model(LinearPredictor):
             l1_ratio=float(l1_ratio),
             fit_intercept=self.fit_intercept,
             positive=self.positive,
-            zeros=zeros,
+            zeros=np.stack([point.zeros for point in points]),
             unit=_UNIT[dtype.name],
         )
+        return any(point.is_rounded for point in points)
 
     def _warn_of(self, solutions: Sequence[L1Solution], tol: float) -> None:
         if not all(s.converged for s in solutions):

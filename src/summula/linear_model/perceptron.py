@@ -189,7 +189,10 @@ class PerceptronCertificate(SummedCertificate):
         margins = run.sum(Margins, (problem, coef, lead, origin), "certificate")
         extra = float(problem.fit_intercept)
         w, b = np.asarray(coef, np.float64), np.asarray(intercept, np.float64)
-        length = np.sqrt((w**2).sum(axis=1) + extra * b**2)
+        largest = np.maximum(np.abs(w).max(axis=1, initial=0.0), extra * np.abs(b))
+        # A power of 2, so that only overflow changes: weights of rows may be 1e300.
+        unit = np.where(largest > 1e150, np.exp2(np.floor(np.log2(np.maximum(largest, 1.0)))), 1.0)
+        length = unit * np.sqrt(((w / unit[:, None]) ** 2).sum(axis=1) + extra * (b / unit) ** 2)
         geometric = margins.least / np.where(length > 0, length, 1.0)
         radius = float(np.sqrt(margins.largest + extra))
         bound = np.where(geometric > 0, (radius / np.where(geometric > 0, geometric, 1.0)) ** 2, np.inf)

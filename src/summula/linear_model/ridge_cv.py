@@ -26,7 +26,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from summula.core.docstrings import inherit_docs
-from summula.core.errors import ParameterError, warn
+from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.input.argument_values import is_number, list_in
 from summula.core.estimator.input.splits import splits_of
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, real
@@ -205,12 +205,18 @@ class RidgeCV(LeastSquaresModel):
             to_scorer, to_splitter = self._routed(sample_weight, params)
             if "sample_weight" in to_scorer and not run.source.streams:
                 to_scorer = {**to_scorer, "sample_weight": run.source.chunk(0, run.source.n_rows).weight}
-            if self.cv is None:
-                self._warn_of_svd(run)
-                choice = self._leave_one_out(run, alphas, to_scorer)
-            else:
-                choice = self._cross_validated(run, X, alphas, to_scorer, to_splitter)
-            self._solved_at(run, alphas, choice)
+            try:
+                if self.cv is None:
+                    self._warn_of_svd(run)
+                    choice = self._leave_one_out(run, alphas, to_scorer)
+                else:
+                    choice = self._cross_validated(run, X, alphas, to_scorer, to_splitter)
+                self._solved_at(run, alphas, choice)
+            except np.linalg.LinAlgError:
+                run.raise_if_not_finite()
+                raise DataError(
+                    "Some values are so large that their squares overflow; rescale the columns first."
+                ) from None
         return self
 
     # ---------------------------------------------------------------------------------------------------- parameters

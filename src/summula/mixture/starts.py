@@ -113,6 +113,7 @@ def nearest(Z: Array, points: Array) -> NDArray[np.intp]:
     return np.asarray(np.argmin(np.stack([_squares(Z, point) for point in points]), axis=0), np.intp)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # values that overflow are reported by the fit
 def _lloyd(Z: Array, weight: Array, points: Array) -> Array:
     """Perform Lloyd's iteration; an empty cluster keeps its point.
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product, scratch_block
+from summula.core.errors import DataError
 from summula.core.model_files import schema
 from summula.core.numerics.grouped import group_sizes
 from summula.core.numerics.statistics import Moments
@@ -93,7 +94,10 @@ class NormalColumns:
         theta, variance, W = np.nan_to_num(moments.mean), np.nan_to_num(moments.variance), moments.weight
         whole = np.maximum(W.sum(axis=0), _TINY)
         overall = (W * theta).sum(axis=0) / whole
-        spread = (W * (variance + (theta - overall) ** 2)).sum(axis=0) / whole
+        with np.errstate(over="ignore"):
+            spread = (W * (variance + (theta - overall) ** 2)).sum(axis=0) / whole
+        if not (np.isfinite(spread).all() and np.isfinite(var_smoothing * spread).all()):
+            raise DataError("Some values are so large that their squares overflow float64; rescale the columns first.")
         eps = float(var_smoothing * spread.max(initial=0.0))
         unseen = (W == 0) & W.any(axis=1, keepdims=True)  # missing in all rows of a class: use all classes
         return cls(np.where(unseen, overall, theta), np.where(unseen, spread, variance) + eps, eps)

@@ -15,8 +15,8 @@ feasible, and the norm of the column, sqrt(G_jj + b),
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,12 @@ from summula.core.errors import DataError
 from summula.core.estimator.certificates import SummedCertificate
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.core.numerics.certificate import Verification
+from summula.core.numerics.certificate import Verification, rounded_up
 from summula.core.numerics.exact import intercepts, leads
 from summula.core.numerics.origins import far_origin
 from summula.core.numerics.statistics import Gram, Moments, off_centre
 from summula.linear_model.l1.column_quadratic import ColumnQuadratic
-from summula.linear_model.least_squares.problem import ROUNDINGS, Point, Residuals
+from summula.linear_model.least_squares.problem import ROUNDINGS, Point, Residuals, residual_dtype
 from summula.optimize.solvers.l1_quadratic import GramQuadratic, L1Solution, judged
 from summula.penalties import Penalty
 
@@ -52,6 +52,8 @@ __all__ = [
 Array = NDArray[Any]
 
 _EPS = float(np.finfo(np.float64).eps)
+_ACCURACY = {"float64": 1e-10, "float32": 1e-5}  # rounding of the objective above which it is computed from residuals
+_GAP_ACCURACY = 1e3  # rounding of the gap above which it is computed from residuals, in units of the former
 _ROUNDINGS = 1.0  # effective number of roundings in a sum: rows are added in blocks, and errors have both signs
 _OFF_CENTRE = 1e2  # ratio of squares about the origin and about the mean above which centring loses digits
 _LEADING_ROWS = 256  # rows used to determine whether columns are far from 0
@@ -81,6 +83,8 @@ class Returned(NamedTuple):
     intercept: float
     value: float
     gap: float
+    zeros: NDArray[np.bool_]
+    is_rounded: bool  # whether rounding of the sums exceeds the accuracy expected of the objective
 
 
 def returned(one: Centred, solution: L1Solution, penalty: Penalty, fit_intercept: bool, dtype: Any) -> Returned:
@@ -91,17 +95,28 @@ def returned(one: Centred, solution: L1Solution, penalty: Penalty, fit_intercept
         slope = one.quadratic.slope(v, np.flatnonzero(v))
         value = judged(v, slope, one.quadratic, penalty)[0]
         gap += max(value - solution.value, 0.0)
-    gap += _rounding(one, v, slope, penalty, value, float(np.finfo(dtype).eps)) + _ROUNDINGS * _EPS * abs(value)
-    gap = min(gap, value)  # no objective is below 0
+    zeros = certified_zeros(solution, one.squares, penalty)
+    rounding = _rounding(one, v, slope, penalty, value, float(np.finfo(dtype).eps))
+    accuracy = _ACCURACY[np.dtype(dtype).name]
+    is_rounded = not (rounding.value <= accuracy * value and rounding.gap <= _GAP_ACCURACY * accuracy * value)
+    gap += rounding.gap + _ROUNDINGS * _EPS * abs(value)
+    gap = min(gap, value + rounding.value)  # no objective is below 0
     if not fit_intercept:
-        return Returned(v, 0.0, value, gap)
+        return Returned(v, 0.0, value, gap, zeros, is_rounded)
     lead = one.lead(v)
     intercept = intercepts(v, one.origin_x, lead, one.origin_y, dtype=dtype)
     lost = float(leads(v, one.origin_x, intercept, -one.origin_y, -lead)[0] ** 2) / 2
-    return Returned(v, float(intercept[0]), value + lost, gap + lost)
+    return Returned(v, float(intercept[0]), value + lost, gap + lost, zeros, is_rounded)
 
 
-def _rounding(one: Centred, v: Array, slope: Array, penalty: Penalty, value: float, unit: float) -> float:
+class Rounding(NamedTuple):
+    """Bounds on the errors of an objective and of its gap by rounding."""
+
+    value: float
+    gap: float
+
+
+def _rounding(one: Centred, v: Array, slope: Array, penalty: Penalty, value: float, unit: float) -> Rounding:
     """Bound the effect of rounding of relative size `unit` in sums about the origin on objective and gap.
 
     In single precision the objective is known to that precision only, which the gap includes. The error of a slope is
@@ -115,9 +130,10 @@ def _rounding(one: Centred, v: Array, slope: Array, penalty: Penalty, value: flo
     excess = float(wrong.max(initial=0.0, where=np.abs(steep) + wrong >= penalty.l1))
     whole = _ROUNDINGS * unit * target**2
     if penalty.l1 == 0:
-        return whole + excess * float(np.abs(v).sum())
+        return Rounding(whole, whole + excess * float(np.abs(v).sum()))
     share = excess / (penalty.l1 + excess)
-    return whole + share * (abs(float(steep @ v)) + float(wrong @ np.abs(v))) + share**2 * value
+    slack = share * (abs(float(steep @ v)) + float(wrong @ np.abs(v))) + share**2 * value
+    return Rounding(whole, whole + slack)
 
 
 def use_gram(source: Source) -> bool:
@@ -209,6 +225,52 @@ def certified_zeros(solution: L1Solution, squares: Array, penalty: Penalty) -> N
     return penalty.certified_zero(solution.v, penalty.dual_scale(slope) * slope, reach)
 
 
+class _AtPoint(NamedTuple):
+    """Sums at the point of a certificate for one target, per unit of weight: residuals, slopes, norms of the terms."""
+
+    v: Array
+    slope: Array
+    start: Array  # the slope at v = 0
+    c: float
+    target: float
+    squares: float
+    value: float
+    mean: float
+    lengths: Array
+    size: float  # norm of the terms of a residual about the mean
+    residual_error: float  # bound on the root mean square of its rounding errors: e of `least_squares/certificate.py`
+
+    @property
+    def error(self) -> float:
+        """Bound on the rounding error of the objective: (8) of `least_squares/certificate.py`."""
+        return self.residual_error**2 / 2 + self.residual_error * float(np.sqrt(2 * self.value))
+
+    def gap(self, penalty: Penalty) -> float:
+        """Return the duality gap, and the decrease by optimising the intercept."""
+        quadratic = GramQuadratic(np.zeros((0, 0)), self.start, self.c)
+        return judged(self.v, self.slope, quadratic, penalty)[1] + self.mean**2 / 2
+
+    def rounded_gap(self, penalty: Penalty) -> float:
+        """Return an upper bound on the gap: rounding errors make slopes steeper, and the dual point smaller."""
+        wrong, steep = self._slope_error(), self.slope - penalty.l2 * self.v
+        size = float(np.abs(self.v) @ wrong)
+        if penalty.l1 == 0:
+            return self.gap(penalty) + self.error + size
+        residual = max(self.squares - self.mean**2, 0.0) + penalty.l2 * float(self.v @ self.v)
+        scale = min(1.0, penalty.l1 / float((penalty.steepness(steep) + wrong).max(initial=penalty.l1)))
+        slack = penalty.l1 * float(np.abs(self.v).sum()) - scale * float(steep @ self.v)
+        return max(slack, 0.0) + size + (1 - scale) ** 2 / 2 * residual + self.mean**2 / 2 + self.error
+
+    def zeros(self, penalty: Penalty, gap: float) -> NDArray[np.bool_]:
+        """Return a mask of the columns whose coefficients are zero in every minimiser, by (2)."""
+        steep = self.slope - penalty.l2 * self.v
+        reach = np.sqrt(2 * gap * (self.lengths**2 + penalty.l2)) + self._slope_error()
+        return penalty.certified_zero(self.v, penalty.dual_scale(steep) * steep, reach)
+
+    def _slope_error(self) -> Array:
+        return np.asarray((self.residual_error + ROUNDINGS * _EPS * np.sqrt(self.squares)) * self.lengths)
+
+
 @schema.saved(
     coef=schema.Array("float64", "n_targets", "n_features"),
     intercept=schema.Array("float64", "n_targets"),
@@ -249,12 +311,45 @@ class L1Certificate(SummedCertificate):
         same = abs(primal - self.primal) <= unit + 1e-9 * abs(self.primal) + error
         return Verification(primal, gap, bool(same and gap <= 1.1 * self.gap + unit + rounding + error))
 
+    def from_residuals(self, run: Run) -> tuple[Self, Array]:
+        """Return the certificate with objective, gap and zeros computed from residuals, and the gap of each target.
+
+        Residuals are accurate where the columns are far from 0 and there is no intercept, or where the fit is nearly
+        perfect: the objective is then much smaller than the sums of products it is computed from otherwise.
+        """
+        penalty = Penalty.of_ratio(self.alpha, self.l1_ratio, self.positive)
+        every = self._at_point(run)
+        gaps = np.array([rounded_up(min(one.rounded_gap(penalty), one.value + one.error), one.value) for one in every])
+        zeros = np.stack([one.zeros(penalty, gap) for one, gap in zip(every, gaps, strict=True)])
+        primal = float(sum(one.value for one in every))
+        return replace(self, primal=primal, gap=float(gaps.sum()), zeros=zeros), gaps
+
     def _judged(self, run: Run) -> tuple[float, float, float, float]:
         """Return objective, gap, the error of the gap by rounding of the sums, and that of the objective."""
+        penalty = Penalty.of_ratio(self.alpha, self.l1_ratio, self.positive)
+        known = max(ROUNDINGS * _EPS, _ROUNDINGS * float(np.finfo(run.source.dtype).eps))
+        primal = gap = rounding = error = 0.0
+        for one in self._at_point(run):
+            primal += one.value
+            gap += one.gap(penalty)
+            # The dual point is scaled by the largest slope; that of the longest column has the largest rounding error.
+            worst = 8 * _EPS * float(one.lengths.max()) * one.size
+            rounding += worst / penalty.l1 * one.value if penalty.l1 else 0.0
+            # If a row with most of the weight is far from the origin, the sums lose digits when they are centred.
+            rounding += ROUNDINGS * _EPS * one.target if one.target > _OFF_CENTRE * one.c else 0.0
+            # Rounding of the centred sums used for the stated value.
+            error += one.error + known * one.size**2
+        if self.positive and (self.coef < 0).any():
+            gap = np.inf  # infeasible
+        return primal, gap, rounding, error
+
+    def _at_point(self, run: Run) -> list[_AtPoint]:
+        """Return the sums over the rows of a run at the stated point, one for each target."""
         d, t = run.source.n_features, run.source.n_targets
         penalty = Penalty.of_ratio(self.alpha, self.l1_ratio, self.positive)
         origin = run.origin() if self.fit_intercept else np.zeros(d + t)
-        here = run.sum(Residuals, self._point(origin, self.coef.T, self.intercept))
+        number = residual_dtype(run.source)
+        here = run.sum(Residuals, self._point(origin, self.coef.T, self.intercept, number))
         mean = here.total / here.weight if self.fit_intercept else np.zeros(t)
         moments = run.sum(Moments, origin[:d])
         shift = moments.total / moments.weight if self.fit_intercept else np.zeros(d)
@@ -262,34 +357,32 @@ class L1Certificate(SummedCertificate):
         total = nothing.total / nothing.weight if self.fit_intercept else np.zeros(t)
         lengths = np.sqrt(moments.square / moments.weight)
         about = leads(self.coef, origin[:d], self.intercept, -origin[d:])
-        known = max(ROUNDINGS * _EPS, _ROUNDINGS * float(np.finfo(run.source.dtype).eps))
-        primal = gap = rounding = error = 0.0
+        found = []
         for j in range(t):
-            # Residuals about their mean: the decrease by optimising the intercept is part of the gap.
-            g = (here.slope[:, j] - shift * here.total[j]) / here.weight
-            q = (nothing.slope[:, j] - shift * nothing.total[j]) / nothing.weight
-            c = float(nothing.squares[j] / nothing.weight - total[j] ** 2)
-            quadratic = GramQuadratic(np.zeros((0, 0)), np.asarray(q, np.float64), c)
             v = np.asarray(self.coef[j], np.float64)
-            _, slack, _ = judged(v, np.asarray(g, np.float64), quadratic, penalty)
-            # From residuals, which are accurate even if one row has most of the weight, unlike the sums of squares.
-            value = float(here.squares[j] / here.weight) / 2 + penalty.value(v)
-            primal += value
-            gap += slack + float(mean[j] ** 2) / 2
-            sums = float(np.sqrt(max(c, 0.0)) + np.sqrt(np.maximum(lengths**2 - shift**2, 0.0)) @ np.abs(v))
-            # The dual point is scaled by the largest slope; that of the longest column has the largest rounding error.
-            worst = 8 * _EPS * float(lengths.max()) * sums
-            rounding += worst / penalty.l1 * value if penalty.l1 else 0.0
-            # If a row with most of the weight is far from the origin, the sums lose digits when they are centred.
+            c = float(nothing.squares[j] / nothing.weight - total[j] ** 2)
             target = float(nothing.squares[j] / nothing.weight)
-            rounding += ROUNDINGS * _EPS * target if target > _OFF_CENTRE * c else 0.0
-            # (8) of `least_squares/certificate.py`, plus rounding of the centred sums used for the stated value.
-            e = ROUNDINGS * _EPS * float(np.sqrt(target) + lengths @ np.abs(v) + abs(about[j]))
-            error += e**2 / 2 + e * float(np.sqrt(2 * value)) + known * sums**2
-        if self.positive and (self.coef < 0).any():
-            gap = np.inf  # infeasible
-        return primal, gap, rounding, error
+            spread = np.sqrt(np.maximum(lengths**2 - shift**2, 0.0))
+            reach = np.sqrt(target) + lengths @ np.abs(v)
+            found.append(
+                _AtPoint(
+                    v=v,
+                    # Residuals about their mean: the decrease by optimising the intercept is part of the gap.
+                    slope=np.asarray((here.slope[:, j] - shift * here.total[j]) / here.weight, np.float64),
+                    start=np.asarray((nothing.slope[:, j] - shift * nothing.total[j]) / nothing.weight, np.float64),
+                    c=c,
+                    target=target,
+                    squares=float(here.squares[j] / here.weight),
+                    # From residuals, which are accurate even if one row has most of the weight, unlike sums of squares.
+                    value=float(here.squares[j] / here.weight) / 2 + penalty.value(v),
+                    mean=float(mean[j]),
+                    lengths=lengths,
+                    size=float(np.sqrt(max(c, 0.0)) + spread @ np.abs(v)),
+                    residual_error=float(np.finfo(number).eps * ROUNDINGS * reach + ROUNDINGS * _EPS * abs(about[j])),
+                )
+            )
+        return found
 
-    def _point(self, origin: Array, coef: Array, intercept: Array) -> Point:
+    def _point(self, origin: Array, coef: Array, intercept: Array, number: Any = np.float64) -> Point:
         d, coef = len(coef), np.asarray(coef, np.float64)
-        return Point(origin, coef, leads(coef.T, origin[:d], intercept, -origin[d:]))
+        return Point(origin, coef, leads(coef.T, origin[:d], intercept, -origin[d:]).astype(number), number)

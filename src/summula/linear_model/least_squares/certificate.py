@@ -29,8 +29,8 @@ from summula.core.model_files import schema
 from summula.core.numerics.certificate import Verification
 from summula.core.numerics.exact import leads
 from summula.core.numerics.statistics import TriangularFactor, triangle
-from summula.linear_model.least_squares.orthogonal import EXTENDED_ELEMENTS, lengths, solve_factor
-from summula.linear_model.least_squares.problem import ROUNDINGS, Point, Problem, Residuals, penalty
+from summula.linear_model.least_squares.orthogonal import lengths, solve_factor
+from summula.linear_model.least_squares.problem import ROUNDINGS, Point, Problem, Residuals, penalty, residual_dtype
 from summula.linear_model.least_squares.solver import SPARSE_GRAM_COLUMNS
 
 __all__ = ["LeastSquaresCertificate"]
@@ -38,6 +38,7 @@ __all__ = ["LeastSquaresCertificate"]
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
+_SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)  # rounding of squares that underflow
 
 
 class Judged(NamedTuple):
@@ -85,7 +86,7 @@ class LeastSquaresCertificate(SummedCertificate):
     def compare(self, run: Run) -> Verification:
         """Recompute objective and gap on the rows of a run, and compare them with the stated values."""
         value, gap, rounding = self._judged(run)
-        rounding += self.unit * (self.scale + self.primal)
+        rounding += self.unit * (self.scale + self.primal) + run.source.n_rows * _SUBNORMAL
         # The objective of a closed form may come from sums, whose rounding the gap contains.
         lost = self.gap if self.kind == "exact" and np.isfinite(self.gap) else 0.0
         same = value == self.primal or abs(value - self.primal) <= rounding + lost + 1e-9 * self.primal
@@ -101,9 +102,7 @@ def judged_point(run: Run, problem: Problem, coef: Array, intercept: Array) -> J
     """Return P at a point, computed from residuals, and the bound on P minus its minimum."""
     d = run.source.n_features
     origin = run.origin() if problem.fit_intercept else np.zeros(d + run.source.n_targets)
-    # Use extended precision if it is cheap, so that the check is at least as accurate as the fit.
-    cheap = run.source.n_rows * d <= EXTENDED_ELEMENTS and not run.source.is_sparse
-    number: Any = np.longdouble if cheap else np.float64
+    number = residual_dtype(run.source)
     about = leads(coef.T, origin[:d], intercept, -origin[d:]).astype(number)
     residuals = run.sum(Residuals, Point(origin, coef, about, number))
     primal = float(residuals.squares.sum()) + penalty(problem, coef)

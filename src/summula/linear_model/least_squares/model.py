@@ -369,11 +369,13 @@ def _certificate(fit: Fit, problem: Problem, dtype: str, known: Any, levels: Any
         intercept = fit.intercept_in(problem.dtype) if known is None else known
     shift = fit.shift_of(intercept) if problem.fit_intercept else np.zeros(1)
     by_intercept = fit.weight * float((shift**2).sum())
+    wrong = fit.lead_error if problem.fit_intercept else np.zeros(1)
+    noise = fit.noise + fit.weight * float((wrong * (2 * np.abs(shift) + wrong)).sum())
     primal = float(fit.rss.sum()) + penalty(problem, fit.coef) + by_intercept
     return LeastSquaresCertificate(
         kind="exact" if fit.n_iter is None else "global",
         primal=primal,
-        gap=rounded_up(float(max(fit.gap.sum(), 0.0)) + by_intercept + fit.noise, primal),
+        gap=rounded_up(float(max(fit.gap.sum(), 0.0)) + by_intercept + noise, primal),
         coef=fit.coef,
         intercept=intercept,
         alpha=problem.alpha,

@@ -19,6 +19,7 @@ from summula.linear_model.least_squares.problem import (
     centred_slope,
     hidden,
     quadratic_gap,
+    residual_noise,
     residual_pass,
 )
 from summula.optimize.solvers.nonnegative import nonnegative_least_squares
@@ -112,7 +113,7 @@ def from_gram(gram: Gram, problem: Problem, d: int, squares: Array | None = None
         sums=gram,
         origin=gram.origin if problem.fit_intercept else np.zeros(len(gram.origin)),
         drift=gram.total / gram.weight if problem.fit_intercept else np.zeros(len(gram.origin)),
-        noise=_noise(kappa, Syy, problem),
+        noise=_noise(kappa, Syy, problem, sizes_about_origin(gram, _spread(coef, alive))),
     )
     return fit, kappa
 
@@ -130,10 +131,17 @@ def among(S: Array, alive: NDArray[np.bool_]) -> Array:
     return S.copy() if alive.all() else S[np.ix_(alive, alive)]
 
 
-def _noise(kappa: float, tss: Array, problem: Problem) -> float:
+def _noise(kappa: float, tss: Array, problem: Problem, size: Array) -> float:
     """Return the rounding error of the gap and of a residual sum of squares computed from the sums."""
     unit = float(np.finfo(problem.dtype).eps)
-    return hidden(kappa, tss, unit) + 4 * unit * float(tss.sum())
+    with np.errstate(over="ignore"):
+        return hidden(kappa, tss, unit) + 4 * unit * float((size**2).sum())
+
+
+def sizes_about_origin(gram: Gram, coef: Array) -> Array:
+    """Return the norms of the terms of residuals about the origin, one per target."""
+    lengths = np.sqrt(gram.products.diagonal())
+    return np.asarray(lengths[len(coef) :] + lengths[: len(coef)] @ np.abs(coef))
 
 
 def from_sums(gram: Gram, problem: Problem, d: int, squares: Array) -> tuple[Fit, float]:
@@ -187,7 +195,7 @@ def _from_eigenvalues(gram: Gram, problem: Problem, d: int, squares: Array) -> t
     spread = float(values[-1] / values[kept][0]) if kept.any() else 1.0
     kappa = float(np.sqrt(spread * loss))
     drift = gram.total / gram.weight if problem.fit_intercept else np.zeros(len(mean))
-    fit = replace(fit, drift=drift, noise=_noise(kappa, tss, problem))
+    fit = replace(fit, drift=drift, noise=_noise(kappa, tss, problem, sizes_about_origin(gram, fit.coef)))
     # y has no slope along columns that are linear combinations of others. A slope that exceeds the rounding errors
     # shows that they nearly are: what it explains is unknown, and at most what is left.
     rounding = 4 * d * np.finfo(problem.dtype).eps * loss * np.sqrt(np.diag(gram.products)[d:])
@@ -268,4 +276,6 @@ def refined(run: Run, problem: Problem, gram: Gram, fit: Fit) -> Fit:
     rss = squares - (step * (2 * slope - S @ step)).sum(axis=0)
     # Residuals and their products are float64; the products of columns only affect a small step.
     unit = _EPS + float(np.finfo(problem.dtype).eps) ** 2
-    return replace(fit, coef=fit.coef + step, rss=np.maximum(rss, 0.0), gap=gap, noise=hidden(kappa, fit.tss, unit))
+    fit = replace(fit, coef=fit.coef + step, rss=np.maximum(rss, 0.0), gap=gap)
+    noise = hidden(kappa, fit.tss, unit) + residual_noise(fit.rss, sizes_about_origin(gram, fit.coef), _EPS)
+    return replace(fit, noise=noise)

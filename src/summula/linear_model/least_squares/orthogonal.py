@@ -10,21 +10,30 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from summula.core.engine.threads import solving
+from summula.core.errors import DataError
 from summula.core.numerics.statistics import Gram, TriangularFactor, triangle
-from summula.linear_model.least_squares.problem import Fit, Problem, centred_slope, hidden, quadratic_gap, residual_pass
+from summula.linear_model.least_squares.problem import (
+    EXTENDED_ELEMENTS,
+    Fit,
+    Problem,
+    centred_slope,
+    hidden,
+    quadratic_gap,
+    residual_noise,
+    residual_pass,
+)
 from summula.optimize.solvers.nonnegative import nonnegative_least_squares
 
 if TYPE_CHECKING:
     from summula.core.estimator.run import Run
 
-__all__ = ["EXTENDED_ELEMENTS", "FactorAnswer", "lengths", "solve_by_factor", "solve_factor"]
+__all__ = ["FactorAnswer", "lengths", "solve_by_factor", "solve_factor"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _EPS = float(np.finfo(np.float64).eps)
 _EXTENDED = float(np.finfo(np.longdouble).eps) / _EPS  # 1 if there is no extended precision
-EXTENDED_ELEMENTS = 1_000_000  # rows x columns up to which residuals are also computed in extended precision
 _MOST_POLISH = 5
 _FACTORED_ROWS = 4_096  # approximate number of rows factored at once, on which the rounding error depends
 _NOTHING = 1e-7  # relative coefficient below which a column is not part of a linear combination
@@ -38,6 +47,7 @@ def solve_by_factor(run: Run, problem: Problem, origin: Array, *, centred: bool 
     factor = run.sum(TriangularFactor, (origin, problem.fit_intercept), "triangular factor")
     with solving(d):
         R = triangle(factor.R)
+        _check_finite(R, d + int(problem.fit_intercept))
         # The constant column comes first: its row of R contains the means, the rest is centred.
         first = int(problem.fit_intercept)
         A, B = R[first:, first : first + d], R[first:, first + d :]
@@ -48,19 +58,35 @@ def solve_by_factor(run: Run, problem: Problem, origin: Array, *, centred: bool 
         answer = solve_factor(A, B, problem, factor.count, removed)
     rss, tss = ((B - A @ answer.coef) ** 2).sum(axis=0), (B**2).sum(axis=0)
     drift = R[0, 1:] / R[0, 0] if problem.fit_intercept else np.zeros(len(factor.origin))
-    fit = replace(
-        answer.fit(problem, mean, factor, rss, tss), drift=drift, noise=hidden(answer.condition(A), tss, _EPS)
-    )
+    size, unresolved = _sizes(R[:, first:], answer.coef), hidden(answer.condition(A), tss, _EPS)
+    noise = unresolved + residual_noise(rss, size, _EPS)
+    fit = replace(answer.fit(problem, mean, factor, rss, tss), drift=drift, noise=noise)
     small = run.source.n_rows * d <= EXTENDED_ELEMENTS and not problem.positive
     small = small and len(np.unique(problem.alpha)) == 1  # the inverse is that of a single alpha
-    return _polished(run, problem, fit, answer) if small else fit
+    if not small:
+        return fit
+    fit = _polished(run, problem, replace(fit, noise=unresolved * _EXTENDED**2), answer)
+    return replace(fit, noise=fit.noise + residual_noise(fit.rss, _sizes(R[:, first:], fit.coef), _EXTENDED * _EPS))
+
+
+def _check_finite(R: Array, n_columns: int) -> None:
+    """Raise if sums of the values overflow, of the first columns or of the targets."""
+    if not np.isfinite(R[:, :n_columns]).all():
+        raise DataError("Some values are so large that sums of them overflow; rescale the columns first.")
+    if not np.isfinite(R).all():
+        raise DataError("y has values so large that their squares overflow; rescale the target first.")
+
+
+def _sizes(R: Array, coef: Array) -> Array:
+    """Return the norms of the terms of residuals, from the triangular factor of columns and targets."""
+    norms = lengths(R)
+    return np.asarray(norms[len(coef) :] + norms[: len(coef)] @ np.abs(coef))
 
 
 def _polished(run: Run, problem: Problem, fit: Fit, answer: FactorAnswer) -> Fit:
     """Refine with residuals in extended precision, while each step is at most half the previous one."""
     assert fit.drift is not None
     d, last, F = len(fit.coef), np.full(len(fit.rss), np.inf), answer.half_inverse
-    noise = fit.noise * _EXTENDED**2
     for step_number in range(_MOST_POLISH + 1):
         residuals = residual_pass(run, fit, np.longdouble)
         total, weight = (residuals.total, residuals.weight) if problem.fit_intercept else (0.0, 1.0)
@@ -71,7 +97,7 @@ def _polished(run: Run, problem: Problem, fit: Fit, answer: FactorAnswer) -> Fit
         if not np.isfinite(size).all():  # squares overflow
             break
         correction = fit.correction + np.asarray(total / weight, dtype=np.float64)
-        fit = replace(fit, rss=squares, gap=size**2, correction=correction, noise=noise)
+        fit = replace(fit, rss=squares, gap=size**2, correction=correction)
         better = problem.as_returned(fit.coef + F @ half * (size <= last / 2))
         if step_number == _MOST_POLISH or (better == fit.coef).all():
             break

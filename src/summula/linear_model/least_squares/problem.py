@@ -20,9 +20,11 @@ from summula.core.numerics.statistics import Gram
 from summula.core.numerics.sums import Sum
 
 if TYPE_CHECKING:
+    from summula.core.data.sources import Source
     from summula.core.estimator.run import Run
 
 __all__ = [
+    "EXTENDED_ELEMENTS",
     "ROUNDINGS",
     "Fit",
     "Point",
@@ -32,11 +34,14 @@ __all__ = [
     "hidden",
     "penalty",
     "quadratic_gap",
+    "residual_dtype",
+    "residual_noise",
     "residual_pass",
 ]
 
 Array = NDArray[np.float64]
 
+EXTENDED_ELEMENTS = 1_000_000  # rows x columns up to which residuals are also computed in extended precision
 ROUNDINGS = 16.0  # upper bound on the number of roundings in a slope, which is summed over blocks
 
 
@@ -153,6 +158,15 @@ class Fit:
         return np.asarray(self.drift[d:] - self.drift[:d] @ self.coef + self.correction)
 
     @property
+    def lead_error(self) -> Array:
+        """Bound on the rounding error of the optimal intercept about the origin."""
+        if self.drift is None:  # from a file of version 0.1
+            return np.zeros(len(self.rss))
+        d = len(self.coef)
+        size = np.abs(self.drift[d:]) + np.abs(self.drift[:d]) @ np.abs(self.coef) + np.abs(self.correction)
+        return np.asarray(4 * float(np.finfo(np.float64).eps) * size)
+
+    @property
     def intercept(self) -> Array:
         """b = ybar - xbar'v, rounded once."""
         return self.intercept_in(np.float64)
@@ -234,10 +248,26 @@ def hidden(kappa: float, tss: Array, unit: float) -> float:
         return float((ROUNDINGS * unit * kappa) ** 2 * tss.sum())
 
 
+def residual_noise(rss: Array, size: Array, unit: float) -> float:
+    """Return (8) of `least_squares/certificate.py`, the error of residual sums of squares, from the norms of the terms.
+
+    There is one term per column, and one for the target, per residual; `unit` is the precision of the residuals.
+    """
+    error = ROUNDINGS * unit * size
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float((error**2 + 2 * error * np.sqrt(np.maximum(rss, 0.0))).sum())
+
+
 def penalty(problem: Problem, coef: Array) -> float:
     """Return alpha ||v||^2, summed over the targets."""
     mine = problem.alpha > 0
     return float((problem.alpha[mine] * (coef[:, mine] ** 2).sum(axis=0)).sum())
+
+
+def residual_dtype(source: Source) -> Any:
+    """Return the dtype for residuals: extended if it is cheap, so that a check is at least as accurate as the fit."""
+    cheap = source.n_rows * source.n_features <= EXTENDED_ELEMENTS and not source.is_sparse
+    return np.longdouble if cheap else np.float64
 
 
 def residual_pass(run: Run, fit: Fit, number: Any = np.float64) -> Residuals:

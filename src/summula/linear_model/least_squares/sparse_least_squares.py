@@ -26,7 +26,14 @@ from sklearn.exceptions import ConvergenceWarning
 from summula.core.data.chunks import Chunk
 from summula.core.errors import warn
 from summula.core.numerics.sums import Sum
-from summula.linear_model.least_squares.problem import Fit, Problem, Residuals, centred_slope, residual_pass
+from summula.linear_model.least_squares.problem import (
+    Fit,
+    Problem,
+    Residuals,
+    centred_slope,
+    residual_noise,
+    residual_pass,
+)
 from summula.optimize.solvers.quadratic import minimise_quadratic
 
 if TYPE_CHECKING:
@@ -36,6 +43,7 @@ __all__ = ["ColumnSums", "NormalProduct", "solve_sparse", "sparse_gap"]
 
 Array = NDArray[np.float64]
 
+_EPS = float(np.finfo(np.float64).eps)
 _SIMILAR = 1e3  # columns whose norms differ by less are not scaled in plain least squares
 _ROUNDS = 3  # restarts from the true gradient
 _MAX_STEPS = 5_000
@@ -217,7 +225,12 @@ class _Solver:
         centre = residuals.total**2 / residuals.weight if self.problem.fit_intercept else 0.0
         slope = centred_slope(residuals, self.mean, self.problem) - self.problem.alpha * fit.coef
         gap = _gaps(slope, fit.coef, self.problem)
-        return replace(fit, rss=np.asarray(residuals.squares - centre), gap=gap), slope
+        rss = np.asarray(residuals.squares - centre)
+        norms = np.sqrt(self.spread + self.weight * self.mean**2)
+        assert fit.drift is not None
+        target = np.sqrt(fit.tss + self.weight * fit.drift[len(fit.coef) :] ** 2)
+        noise = residual_noise(rss, target + norms @ np.abs(fit.coef), _EPS)
+        return replace(fit, rss=rss, gap=gap, noise=noise), slope
 
     def nonnegative(self, right: Array) -> Fit:
         """Minimise over v >= 0 by L-BFGS-B for each target, in scaled columns."""

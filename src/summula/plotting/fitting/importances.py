@@ -9,7 +9,7 @@ import numpy as np
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
-from summula.plotting.style import AXES, GREY, axes, beside, check_installed, colour, dress, keyed
+from summula.plotting.style import AXES, GREY, axes, check_installed, colour, dress, keyed, legend_outside
 
 __all__ = ["candidate_scores", "importance_bars", "selection_curve"]
 
@@ -94,7 +94,7 @@ def selection_curve(
     dress(ax, "step", measure)
     if chosen is not None:
         keyed(ax)
-        beside(ax)
+        legend_outside(ax)
     return ax
 
 

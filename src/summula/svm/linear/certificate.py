@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.labels import Labels
-from summula.core.data.layout.blocks import product
+from summula.core.data.layout.blocks import aligned, product
 from summula.core.data.sources import Source
 from summula.core.engine.threads import one_blas_thread
 from summula.core.estimator.input.validation import as_source
@@ -35,7 +35,7 @@ _ROUNDINGS = 16.0  # upper bound on the number of roundings in an objective, whi
 
 @dataclass(frozen=True)
 class _Slopes(Sum):
-    """Losses and dual sums at v; `params` are the problem and v."""
+    """Losses and dual sums at v; `params` are the problem, v, and the dtype of the products (None for that of X)."""
 
     loss: float
     total: Array
@@ -44,10 +44,12 @@ class _Slopes(Sum):
     products: Array
 
     @classmethod
-    def map(cls, chunk: Chunk, params: tuple[LinearProblem, Array]) -> Self:
+    def map(cls, chunk: Chunk, params: tuple[LinearProblem, Array, Any]) -> Self:
         """Return the sums over one chunk."""
-        problem, v = params
+        problem, v, dtype = params
         Z = rows_with_constant(chunk, problem.column)
+        if dtype is not None and Z.dtype != dtype:
+            Z = aligned(Z, dtype)  # (sparse rows have this dtype)
         y, weight = targets_and_weights(problem, chunk)
         if chunk.is_sparse:
             f, times = np.asarray(Z @ v), lambda side: np.asarray(Z.T @ side)
@@ -58,9 +60,9 @@ class _Slopes(Sum):
         return cls(float(weight @ here.value), *dual_sides(problem, y, weight, -weight * here.slope, times))
 
 
-def judge(run: Run, problem: LinearProblem, v: Array) -> tuple[float, float]:
-    """Return objective and gap at v, from the slopes there."""
-    sums = run.sum(_Slopes, (problem, v), "certificate")
+def judge(run: Run, problem: LinearProblem, v: Array, dtype: Any = None) -> tuple[float, float]:
+    """Return objective and gap at v, from the slopes there; products are computed in `dtype`, by default that of X."""
+    sums = run.sum(_Slopes, (problem, v, dtype), "certificate")
     primal = penalty_of(problem, v) + sums.loss
     dual = DualSides(sums.total, sums.linear, sums.square, sums.products).dual(problem)
     return primal, _gap(primal, dual)
@@ -119,7 +121,7 @@ class LinearCertificate(Certificate):
 
     def rounded_outward(self, source: Source) -> Self:
         """Return the certificate with its gap enlarged for rounding, which matters for columns far from 0."""
-        if not any(len(kept.rows) for kept in self.on_kink):
+        if source.dtype == np.float64 and not any(len(kept.rows) for kept in self.on_kink):
             return self
         gap = sum(self._judged(source, k, problem)[1] for k, problem in enumerate(self.problems))
         return replace(self, gap=float(gap)) if gap > self.gap else self
@@ -127,7 +129,8 @@ class LinearCertificate(Certificate):
     def _judged(self, source: Source, k: int, problem: LinearProblem) -> tuple[float, float]:
         kept = self.on_kink[k]
         if not len(kept.rows):
-            return judge(Run(Unnamed(), source), problem, self.v[k])
+            # In single precision, slopes of columns far from 0 do not cancel to the digits of the dual.
+            return judge(Run(Unnamed(), source), problem, self.v[k], np.float64)
         chunk = source.chunk(0, source.n_rows)
         target, weight = targets_and_weights(problem, chunk)
         most = np.inf if problem.is_squared else weight * (1 + 1e-12)
