@@ -156,3 +156,11 @@ def test_a_sketch_of_another_number_of_terms_is_refused(tmp_path: Path) -> None:
     forger.write(0, tmp_path / "m")
     with pytest.raises(ModelFileError, match="indexHash_ has . terms for . columns"):
         summula.load(tmp_path / "m")
+
+
+def test_neighbours_without_targets_are_refused(tmp_path: Path) -> None:
+    forger = forger_by_hand(KINDS["KNeighborsRegressor"][0]().model, tmp_path)
+    forger.tensors["_y"] = forger.tensors["_y"][:, :0].copy()
+    forger.write(0, tmp_path / "m")
+    with pytest.raises(ModelFileError, match="_y contains no targets"):
+        summula.load(tmp_path / "m")

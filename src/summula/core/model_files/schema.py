@@ -20,6 +20,7 @@ decorator also registers the class (`classes.py`). Fields are defined in `fields
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -70,6 +71,7 @@ __all__ = [
     "saved",
     "saved_attributes",
     "schema_of",
+    "sizes_of",
     "state",
 ]
 
@@ -243,6 +245,14 @@ def _class_attribute(cls: Any, name: str) -> Any:
 def check_state(model: Any) -> None:
     """Raise `Fault` if the state of a model does not match the schema of its class."""
     schema_of(type(model)).check(model, "", {})
+
+
+def sizes_of(value: Any) -> Sizes:
+    """Return the sizes of the named dimensions of an object, up to the first field that does not match its schema."""
+    sizes: Sizes = {}
+    with contextlib.suppress(Fault):
+        schema_of(type(value)).check(value, "", sizes)
+    return sizes
 
 
 def saved_attributes(model: Any) -> dict[str, Any]:
