@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 import summula
-from summula.core.errors import ModelFileError
+from summula.core.errors import DataError, ModelFileError
 from summula.core.model_files import schema
 from tests.forgeries.forging import Forger
 from tests.forgeries.kinds import KINDS
@@ -158,9 +158,53 @@ def test_a_sketch_of_another_number_of_terms_is_refused(tmp_path: Path) -> None:
         summula.load(tmp_path / "m")
 
 
-def test_neighbours_without_targets_are_refused(tmp_path: Path) -> None:
-    forger = forger_by_hand(KINDS["KNeighborsRegressor"][0]().model, tmp_path)
-    forger.tensors["_y"] = forger.tensors["_y"][:, :0].copy()
+RELATIONS: dict[str, tuple[str, int, dict[str, Any], str]] = {
+    "no targets": ("KNeighborsRegressor", 0, {"_y": lambda a: a[:, :0]}, "n_outputs is 0"),
+    "no centres": (
+        "KMeans",
+        1,
+        {"cluster_centers_": lambda a: a[:0], "certificate_.centres": lambda a: a[:0], "labels_": lambda a: a[:0]},
+        "n_clusters is 0",
+    ),
+    "a cluster without a centre": ("KMeans", 1, {"labels_": lambda a: a + 1}, "labels_.* must be below n_clusters"),
+    "votes without weight": ("AdaBoostClassifier", 0, {"estimator_weights_": np.zeros_like}, "add up to 0"),
+    "information of other parameters": (
+        "LogisticRegression",
+        0,
+        {"_fit.half_inverse": lambda a: a[:-1], "_fit.free": lambda a: a[:-1]},
+        "_fit has 4 parameters, and information of 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_arrays_that_do_not_belong_together_are_refused(name: str, tmp_path: Path) -> None:
+    """Kernels of the first three read and wrote other memory; methods of the others raised errors of NumPy."""
+    kind, variant, changes, says = RELATIONS[name]
+    forger = forger_by_hand(KINDS[kind][variant]().model, tmp_path)
+    assert changes.keys() & forger.tensors.keys()
+    for tensor, change in changes.items():
+        if tensor in forger.tensors:
+            forger.tensors[tensor] = np.ascontiguousarray(change(forger.tensors[tensor]))
     forger.write(0, tmp_path / "m")
-    with pytest.raises(ModelFileError, match="_y contains no targets"):
+    with pytest.raises(ModelFileError, match=says):
         summula.load(tmp_path / "m")
+
+
+def test_probabilities_of_one_column_for_several_are_refused(tmp_path: Path) -> None:
+    forger = forger_by_hand(KINDS["BinomialMixture"][0]().model, tmp_path)
+    forger.header["state"]["n_features_in_"] = 2
+    for tensor in ("certificate_.theta.probabilities", "certificate_.theta.trials"):
+        forger.tensors[tensor] = np.repeat(forger.tensors[tensor], 2, axis=-1)
+    forger.write(0, tmp_path / "m")
+    with pytest.raises(ModelFileError, match="probabilities_ are of one column, not of 2"):
+        summula.load(tmp_path / "m")
+
+
+def test_sums_that_overflow_later_say_so(tmp_path: Path) -> None:
+    saved = KINDS["PCA"][1]()
+    forger = forger_by_hand(saved.model, tmp_path)
+    forger.tensors["_sums.origin"] = np.full_like(forger.tensors["_sums.origin"], 1e154)
+    forger.write(0, tmp_path / "m")
+    with pytest.raises(DataError, match="overflow"):
+        summula.load(tmp_path / "m").partial_fit(saved.X)

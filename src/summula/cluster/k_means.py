@@ -76,8 +76,9 @@ class Spread(NamedTuple):
 
 @inherit_docs()
 @schema.saved(
+    schema.nonempty("n_clusters"),
     cluster_centers_=schema.Array("float", "n_clusters", "n_features"),
-    labels_=schema.Maybe(schema.Array("int32", "n_rows", low=0)),
+    labels_=schema.Maybe(schema.Array("int32", "n_rows", low=0, below="n_clusters")),
     inertia_=schema.Real(0.0),
     n_iter_=schema.Integer(1),
     converged_=schema.Flag(),

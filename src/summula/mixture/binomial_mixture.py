@@ -108,8 +108,16 @@ class CountMixture(Mixture):
         return tags
 
 
+def _probabilities_are_of_all_columns(model: Any, sizes: schema.Sizes) -> str | None:
+    """Validation rule of saved models: a vector is of one column."""
+    if model.probabilities_.ndim == 1 and sizes["n_features"] != 1:
+        return f"probabilities_ are of one column, not of {sizes['n_features']}"
+    return None
+
+
 @inherit_docs()
 @schema.saved(
+    _probabilities_are_of_all_columns,
     probabilities_=schema.Array("float64", "n_components", low=0.0, high=1.0)
     | schema.Array("float64", "n_components", "n_features", low=0.0, high=1.0),
 )

@@ -35,13 +35,10 @@ def _weighted_means(y: Array, weights: Any, found: Neighbors) -> Array:
     return out[:, 0] if y.ndim == 1 else out
 
 
-def _has_targets(model: Any, sizes: schema.Sizes) -> str | None:
-    """Validation rule of saved models: every row has a target."""
-    return "_y contains no targets" if sizes.get("n_outputs") == 0 else None
-
-
 @inherit_docs()
-@schema.saved(_has_targets, _y=schema.Array("float64", "n_rows") | schema.Array("float64", "n_rows", "n_outputs"))
+@schema.saved(
+    schema.nonempty("n_outputs"), _y=schema.Array("float64", "n_rows") | schema.Array("float64", "n_rows", "n_outputs")
+)
 class KNeighborsRegressor(KNeighborsModel, Regressor):
     """Regressor that predicts the mean target of the k nearest training rows.
 

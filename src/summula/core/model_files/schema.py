@@ -67,6 +67,7 @@ __all__ = [
     "Text",
     "check_state",
     "class_attribute",
+    "nonempty",
     "register",
     "saved",
     "saved_attributes",
@@ -194,6 +195,16 @@ def state(*rules: Rule, **fields: Field) -> Callable[[Class], Class]:
         return cls
 
     return declare
+
+
+def nonempty(*dimensions: str) -> Rule:
+    """Return a rule that the sizes of some named dimensions are not zero: kernels rely on a first entry."""
+
+    def check(value: Any, sizes: Sizes) -> str | None:
+        empty = [name for name in dimensions if sizes.get(name) == 0]
+        return f"{empty[0]} is 0" if empty else None
+
+    return check
 
 
 def register(cls: type[Any], schema: Schema) -> None:
