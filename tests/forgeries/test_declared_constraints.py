@@ -166,6 +166,24 @@ RELATIONS: dict[str, tuple[str, int, dict[str, Any], str]] = {
         {"cluster_centers_": lambda a: a[:0], "certificate_.centres": lambda a: a[:0], "labels_": lambda a: a[:0]},
         "n_clusters is 0",
     ),
+    "no training rows": (
+        "KernelRidge",
+        0,
+        {name: lambda a: a[:0] for name in ("dual_coef_", "X_fit_", "certificate_.coef")},
+        "n_rows is 0",
+    ),
+    "no draws": (
+        "BayesianLogisticRegression",
+        1,
+        {"_draws": lambda a: a[:, :0], "_weights": lambda a: a[:0]},
+        "n_draws is 0",
+    ),
+    "no factors": (
+        "PolynomialCountSketch",
+        0,
+        {"indexHash_": lambda a: a[:0], "bitHash_": lambda a: a[:0]},
+        "n_factors is 0",
+    ),
     "a cluster without a centre": ("KMeans", 1, {"labels_": lambda a: a + 1}, "labels_.* must be below n_clusters"),
     "votes without weight": ("AdaBoostClassifier", 0, {"estimator_weights_": np.zeros_like}, "add up to 0"),
     "information of other parameters": (
@@ -179,7 +197,7 @@ RELATIONS: dict[str, tuple[str, int, dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("name", RELATIONS)
 def test_arrays_that_do_not_belong_together_are_refused(name: str, tmp_path: Path) -> None:
-    """Kernels of the first three read and wrote other memory; methods of the others raised errors of NumPy."""
+    """Kernels of k-means read and wrote other memory; methods of the others raised errors of NumPy."""
     kind, variant, changes, says = RELATIONS[name]
     forger = forger_by_hand(KINDS[kind][variant]().model, tmp_path)
     assert changes.keys() & forger.tensors.keys()

@@ -173,6 +173,7 @@ def objective(K: Any, Y: Array, weight: Array, alpha: Array, coef: Array) -> tup
 
 @inherit_docs()
 @schema.saved(
+    schema.nonempty("n_rows", "n_targets"),
     dual_coef_=schema.Array("float64", "n_rows") | schema.Array("float64", "n_rows", "n_targets"),
     X_fit_=schema.Array("float", "n_rows", "n_features") | schema.Sparse("n_rows", "n_features"),
     certificate_=schema.Object(KernelRidgeCertificate),

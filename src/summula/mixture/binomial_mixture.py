@@ -23,6 +23,8 @@ __all__ = ["BinomialMixture", "CountMixture"]
 
 Array = NDArray[Any]
 
+_MOST_TRIALS = 2**53  # counts beyond are not exact in double precision
+
 
 class CountMixture(Mixture):
     """Base class of mixtures of binomial and of Bernoulli distributions.
@@ -213,8 +215,8 @@ class BinomialMixture(CountMixture):
             raise ParameterError(
                 f"n_trials has shape {trials.shape}; pass one number of trials, or one for each of the {d} columns."
             )
-        if not ((trials >= 1) & (trials == np.floor(trials)) & np.isfinite(trials)).all():
-            raise ParameterError(f"n_trials must be positive integers; got {self.n_trials!r}.")
+        if not ((trials >= 1) & (trials == np.floor(trials)) & (trials <= _MOST_TRIALS)).all():
+            raise ParameterError(f"n_trials must be integers from 1 to {_MOST_TRIALS:,}; got {self.n_trials!r}.")
         return np.array(np.broadcast_to(trials, (d,)))
 
 
