@@ -13,6 +13,7 @@ from scipy import sparse
 import summula
 from summula.core.errors import DataError, ModelFileError
 from summula.core.model_files import schema
+from summula.kernel_ridge import KernelRidge
 from tests.forgeries.forging import Forger
 from tests.forgeries.kinds import KINDS
 
@@ -226,3 +227,19 @@ def test_sums_that_overflow_later_say_so(tmp_path: Path) -> None:
     forger.write(0, tmp_path / "m")
     with pytest.raises(DataError, match="overflow"):
         summula.load(tmp_path / "m").partial_fit(saved.X)
+
+
+def test_widths_whose_squares_overflow_are_refused(tmp_path: Path) -> None:
+    forger = forger_by_hand(KINDS["KernelRidge"][1]().model, tmp_path)
+    for sigma in (1e308, 1e-200):
+        forger.header["params"]["kernel"]["value"]["fields"]["sigma"] = sigma
+        forger.write(0, tmp_path / "forged")
+        with pytest.raises(ModelFileError, match="sigma of a Gaussian kernel must be positive, from 1e-150 to 1e150"):
+            summula.load(tmp_path / "forged")
+
+
+def test_certificates_of_precomputed_kernels_take_square_matrices() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    model = KernelRidge(kernel="precomputed").fit(X @ X.T, X[:, 0])
+    with pytest.raises(DataError, match="X has 3 columns, but the model was fitted to 20"):
+        model.certificate_.verify(X, X[:, 0])
