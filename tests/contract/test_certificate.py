@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from summula.core.errors import DataError
 from tests.contract import storage
 from tests.contract.registry import CASES, SIZES, Case, over, over_frames
 
@@ -76,6 +77,17 @@ def test_other_data_do_not(case: Case, size: str) -> None:
     changed = case.other_target(y)
     assert not certificate.verify(X, changed, weight + 1e-3)
     assert not certificate.verify(X[1:], y[1:], weight[1:] + 1.0)
+
+
+@over("certified")
+def test_rows_of_another_number_of_columns_are_refused(case: Case) -> None:
+    X, y, _ = case.data()
+    certificate = case.model().certificate_
+    for other in (X[:, :-1], np.column_stack([X, X[:, 0]])):
+        with pytest.raises(
+            DataError, match=f"X has {other.shape[1]} columns, but the model was fitted to {X.shape[1]} "
+        ):
+            certificate.verify(other, y)
 
 
 @sizes

@@ -21,6 +21,8 @@ from summula.core.data.readers import csv_table, text_streams
 from summula.core.data.readers.csv_table import CsvTable
 from summula.core.data.readers.opening import open_table
 from summula.core.data.readers.table import Table
+from summula.core.errors import DataError
+from summula.linear_model import LinearRegression
 from tests.faults.sentences import one_sentence
 
 N = 50
@@ -383,3 +385,21 @@ def test_only_the_requested_lines_are_parsed(
     monkeypatch.setattr(CsvTable, "_parse", noted)
     read(table, 9, 15)
     assert parsed == [8, 12]
+
+
+def test_damaged_arrow_files_are_refused(tmp_path):
+    """Arrow trusts offsets of text, and codes of categories, as it reads; some of these crashed the process."""
+    n = 64
+    table = pa.table({"y": np.arange(float(n)), "t": pa.array([f"{k % 4:03d}" for k in range(n)])})
+    coded = table.set_column(1, "t", table["t"].dictionary_encode())
+    offsets, codes = np.arange(0, 3 * n + 1, 3, dtype=np.int32), (np.arange(n) % 4).astype(np.int32)
+    for stored, entries in ((table, offsets), (coded, codes)):
+        feather.write_feather(stored, tmp_path / "t.feather", compression="uncompressed")
+        damaged = entries.copy()
+        damaged[n // 2] = 2**30
+        whole = (tmp_path / "t.feather").read_bytes()
+        assert whole.count(entries.tobytes()) == 1
+        (tmp_path / "t.feather").write_bytes(whole.replace(entries.tobytes(), damaged.tobytes()))
+        with pytest.raises(DataError, match=r"t\.feather cannot be read near row 0") as caught:
+            LinearRegression().fit(summula.scan(tmp_path / "t.feather"), "y")
+        assert "\n" not in str(caught.value)

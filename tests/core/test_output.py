@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv as python_csv
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -283,3 +284,15 @@ def test_a_gap_in_the_middle_leaves_the_old_file(trips: Path, tmp_path: Path) ->
         model.predict_to(scan, tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gaps.parquet", "out.csv", "trips"]
+
+
+def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
+    def rows() -> Iterator[Any]:
+        yield np.zeros((2, 1))
+        raise OSError(errno.ENOSPC, "Error writing bytes to file")
+
+    with pytest.raises(
+        OutputError, match=r"out\.csv could not be written \(No space left on device\); nothing was changed"
+    ):
+        write_batches(rows(), ["x"], tmp_path / "out.csv")
+    assert not list(tmp_path.iterdir())

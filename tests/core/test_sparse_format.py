@@ -11,11 +11,14 @@ from scipy import sparse
 from sklearn.base import clone
 
 import summula
+from summula.cluster import KMeans
 from summula.core.data.sparse_format import check_sparse
 from summula.core.errors import DataError
-from summula.linear_model import LinearRegression, Ridge
+from summula.linear_model import LinearRegression, Ridge, SGDRegressor
 from summula.losses import perceptron_risk
-from summula.optimize import linear_program, separating_hyperplane
+from summula.optimize import linear_program, quadratic_program, separating_hyperplane
+from summula.preprocessing import KBinsDiscretizer
+from summula.tree import DecisionTreeRegressor
 from tests.contract.registry import Case, over
 
 
@@ -122,6 +125,25 @@ def test_estimators_refuse_damaged_matrices(case: Case) -> None:
 
 
 METHODS = ("predict", "predict_proba", "decision_function", "transform", "inverse_transform", "score")
+
+
+def test_methods_that_densify_refuse_damaged_matrices() -> None:
+    """They crashed the process."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 4)), np.arange(30.0)
+    bins = KBinsDiscretizer(n_bins=3).fit(X)
+    coded = bins.transform(X)
+    damaged, square = matrix(), sparse.csr_array(np.eye(4))
+    coded.indices[5] = damaged.indices[5] = square.indices[1] = 10**9
+    for call, name in (
+        (lambda: bins.inverse_transform(coded), "X"),
+        (lambda: DecisionTreeRegressor(max_depth=2).fit(X, y).tree_.apply(damaged), "X"),
+        (lambda: KMeans(4, init=square).fit(X), "init"),
+        (lambda: SGDRegressor().fit(X, y, coef_init=square), "coef_init"),
+        (lambda: quadratic_program(square, np.ones(4)), "P"),
+    ):
+        with pytest.raises(DataError, match=f"The sparse matrix {name} is damaged"):
+            call()
 
 
 def test_functions_refuse_damaged_matrices() -> None:

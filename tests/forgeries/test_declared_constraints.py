@@ -11,8 +11,9 @@ import pytest
 from scipy import sparse
 
 import summula
-from summula.core.errors import ModelFileError
+from summula.core.errors import DataError, ModelFileError
 from summula.core.model_files import schema
+from summula.kernel_ridge import KernelRidge
 from tests.forgeries.forging import Forger
 from tests.forgeries.kinds import KINDS
 
@@ -156,3 +157,89 @@ def test_a_sketch_of_another_number_of_terms_is_refused(tmp_path: Path) -> None:
     forger.write(0, tmp_path / "m")
     with pytest.raises(ModelFileError, match="indexHash_ has . terms for . columns"):
         summula.load(tmp_path / "m")
+
+
+RELATIONS: dict[str, tuple[str, int, dict[str, Any], str]] = {
+    "no targets": ("KNeighborsRegressor", 0, {"_y": lambda a: a[:, :0]}, "n_outputs is 0"),
+    "no centres": (
+        "KMeans",
+        1,
+        {"cluster_centers_": lambda a: a[:0], "certificate_.centres": lambda a: a[:0], "labels_": lambda a: a[:0]},
+        "n_clusters is 0",
+    ),
+    "no training rows": (
+        "KernelRidge",
+        0,
+        {name: lambda a: a[:0] for name in ("dual_coef_", "X_fit_", "certificate_.coef")},
+        "n_rows is 0",
+    ),
+    "no draws": (
+        "BayesianLogisticRegression",
+        1,
+        {"_draws": lambda a: a[:, :0], "_weights": lambda a: a[:0]},
+        "n_draws is 0",
+    ),
+    "no factors": (
+        "PolynomialCountSketch",
+        0,
+        {"indexHash_": lambda a: a[:0], "bitHash_": lambda a: a[:0]},
+        "n_factors is 0",
+    ),
+    "a cluster without a centre": ("KMeans", 1, {"labels_": lambda a: a + 1}, "labels_.* must be below n_clusters"),
+    "votes without weight": ("AdaBoostClassifier", 0, {"estimator_weights_": np.zeros_like}, "add up to 0"),
+    "information of other parameters": (
+        "LogisticRegression",
+        0,
+        {"_fit.half_inverse": lambda a: a[:-1], "_fit.free": lambda a: a[:-1]},
+        "_fit has 4 parameters, and information of 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_arrays_that_do_not_belong_together_are_refused(name: str, tmp_path: Path) -> None:
+    """Kernels of k-means read and wrote other memory; methods of the others raised errors of NumPy."""
+    kind, variant, changes, says = RELATIONS[name]
+    forger = forger_by_hand(KINDS[kind][variant]().model, tmp_path)
+    assert changes.keys() & forger.tensors.keys()
+    for tensor, change in changes.items():
+        if tensor in forger.tensors:
+            forger.tensors[tensor] = np.ascontiguousarray(change(forger.tensors[tensor]))
+    forger.write(0, tmp_path / "m")
+    with pytest.raises(ModelFileError, match=says):
+        summula.load(tmp_path / "m")
+
+
+def test_probabilities_of_one_column_for_several_are_refused(tmp_path: Path) -> None:
+    forger = forger_by_hand(KINDS["BinomialMixture"][0]().model, tmp_path)
+    forger.header["state"]["n_features_in_"] = 2
+    for tensor in ("certificate_.theta.probabilities", "certificate_.theta.trials"):
+        forger.tensors[tensor] = np.repeat(forger.tensors[tensor], 2, axis=-1)
+    forger.write(0, tmp_path / "m")
+    with pytest.raises(ModelFileError, match="probabilities_ are of one column, not of 2"):
+        summula.load(tmp_path / "m")
+
+
+def test_sums_that_overflow_later_say_so(tmp_path: Path) -> None:
+    saved = KINDS["PCA"][1]()
+    forger = forger_by_hand(saved.model, tmp_path)
+    forger.tensors["_sums.origin"] = np.full_like(forger.tensors["_sums.origin"], 1e154)
+    forger.write(0, tmp_path / "m")
+    with pytest.raises(DataError, match="overflow"):
+        summula.load(tmp_path / "m").partial_fit(saved.X)
+
+
+def test_widths_whose_squares_overflow_are_refused(tmp_path: Path) -> None:
+    forger = forger_by_hand(KINDS["KernelRidge"][1]().model, tmp_path)
+    for sigma in (1e308, 1e-200):
+        forger.header["params"]["kernel"]["value"]["fields"]["sigma"] = sigma
+        forger.write(0, tmp_path / "forged")
+        with pytest.raises(ModelFileError, match="sigma of a Gaussian kernel must be positive, from 1e-150 to 1e150"):
+            summula.load(tmp_path / "forged")
+
+
+def test_certificates_of_precomputed_kernels_take_square_matrices() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    model = KernelRidge(kernel="precomputed").fit(X @ X.T, X[:, 0])
+    with pytest.raises(DataError, match="X has 3 columns, but the model was fitted to 20"):
+        model.certificate_.verify(X, X[:, 0])

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import sparse
 from sklearn.metrics import log_loss
 
 import summula
 from summula.core.errors import ParameterError, TimeLimitError
-from summula.training.models import CalibratedSVC, ScaledSVR
+from summula.linear_model import LogisticRegression
+from summula.training.models import AveragedClassifier, CalibratedSVC, ScaledSVR
 
 NAMES = ["tree", "forest", "svm"]
 
@@ -128,3 +130,14 @@ def test_machines_refuse_values_of_c(values: Any) -> None:
     X, y = blobs(2)
     with pytest.raises(ParameterError, match="tuple of positive numbers"):
         CalibratedSVC(Cs=values).fit(X, y)
+
+
+def test_sparse_rows_are_refused() -> None:
+    """They became an array of one object."""
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = (X[:, 0] > 0).astype(int)
+    machine = CalibratedSVC(Cs=(1.0,)).fit(X, y)
+    average = AveragedClassifier([LogisticRegression()], [1.0], [0], [2]).fit(X, y)
+    for model in (machine, average):
+        with pytest.raises(TypeError, match="Sparse data was passed for X"):
+            model.predict_proba(sparse.csr_array(X))

@@ -247,6 +247,23 @@ def test_paths_end_in_the_leaf_and_begin_at_the_root():
     np.testing.assert_array_equal(path.sum(axis=1), model._depths()[leaves] + 1)
 
 
+def test_sparse_rows_are_explained_like_dense_ones():
+    X, target = rows(60, 3)
+    X[X < 0] = 0.0
+    model = DecisionTreeRegressor(max_depth=3).fit(X, target)
+    np.testing.assert_array_equal(model.explain(sparse.csr_array(X)).values, model.explain(X).values)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_sparse_rows_instead_of_text_are_refused():
+    X, target = rows(60, 2)
+    frame = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "yes", "no")})
+    model = DecisionTreeRegressor(max_depth=3, categorical_features="from_dtype").fit(frame, target)
+    for given in (X, sparse.csr_array(X)):
+        with pytest.raises(DataError, match="contains numbers, but was text"):
+            model.predict(given)
+
+
 def test_a_plot_has_a_box_per_node():
     X, target = rows(100, 3)
     model = DecisionTreeClassifier(max_depth=2).fit(X, labels(target))

@@ -53,6 +53,7 @@ def spectral_bound(scatter: Gram, n_clusters: int) -> float:
 
 
 @schema.saved(
+    schema.nonempty("n_clusters"),
     centres=schema.Array("float64", "n_clusters", "n_features"),
     unit=schema.Real(0.0),
 )

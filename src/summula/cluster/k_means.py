@@ -30,6 +30,7 @@ from summula.core.compilation.background import expect_kernels
 from summula.core.data.chunks import chunk_rows_for
 from summula.core.data.layout.blocks import empty_block
 from summula.core.data.sources import MemorySource
+from summula.core.data.sparse_format import as_dense
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import draw_seed, stream_key
 from summula.core.errors import DataError, ParameterError, warn
@@ -76,8 +77,9 @@ class Spread(NamedTuple):
 
 @inherit_docs()
 @schema.saved(
+    schema.nonempty("n_clusters"),
     cluster_centers_=schema.Array("float", "n_clusters", "n_features"),
-    labels_=schema.Maybe(schema.Array("int32", "n_rows", low=0)),
+    labels_=schema.Maybe(schema.Array("int32", "n_rows", low=0, below="n_clusters")),
     inertia_=schema.Real(0.0),
     n_iter_=schema.Integer(1),
     converged_=schema.Flag(),
@@ -356,7 +358,7 @@ def _check_shape(shape: tuple[int, ...], k: int, d: int) -> None:
 
 
 def _given_centres(init: Any) -> Array:
-    return numbers_in("init", init.toarray() if hasattr(init, "toarray") else init)
+    return numbers_in("init", as_dense(init, "init"))
 
 
 def starts_of(model: Any, many: int = 10) -> int:

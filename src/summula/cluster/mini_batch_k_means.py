@@ -55,8 +55,9 @@ _SAMPLE, _EPOCH, _REASSIGN = range(3)  # streams of random numbers
 
 @inherit_docs()
 @schema.saved(
+    schema.nonempty("n_clusters"),
     cluster_centers_=schema.Array("float", "n_clusters", "n_features"),
-    labels_=schema.Maybe(schema.Array("int32", "n_rows", low=0)),
+    labels_=schema.Maybe(schema.Array("int32", "n_rows", low=0, below="n_clusters")),
     inertia_=schema.Maybe(schema.Real(0.0)),
     n_iter_=schema.Maybe(schema.Integer(0)),
     n_steps_=schema.Integer(0),

@@ -65,6 +65,8 @@ _classifier = Allowed(
 def _learners_agree(model: Any, sizes: schema.Sizes) -> str | None:
     """Check a saved model: trees or other learners, one per weight, for the same columns and classes."""
     n = sizes["n_rounds"]
+    if not model.estimator_weights_.sum() > 0.0:
+        return "estimator_weights_ add up to 0"
     if (model._nodes is None) == (not model._learners):
         return "there must be either trees or other learners"
     if any((one is None) != (model._nodes is None) for one in (model._shares, model._impurity)):

@@ -47,6 +47,7 @@ def _places_fit(sketch: Any, sizes: schema.Sizes) -> str | None:
 @inherit_docs()
 @schema.saved(
     _places_fit,
+    schema.nonempty("n_factors"),
     indexHash_=schema.Array("int64", "n_factors", "n_terms", low=0),
     bitHash_=schema.Array("int64", "n_factors", "n_terms", low=-1, high=1),
 )

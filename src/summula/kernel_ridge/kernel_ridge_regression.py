@@ -35,6 +35,7 @@ from summula.core.data.layout.blocks import aligned, product
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.threads import solving
 from summula.core.errors import DataError
+from summula.core.estimator.certificates import check_width
 from summula.core.estimator.input.argument_values import numbers_in
 from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.parameters import Allowed, array_like, real
@@ -138,6 +139,7 @@ class KernelRidgeCertificate(Certificate):
         """Recompute objective and gap from the data, without the solver."""
         source = as_source(Unnamed(), X, y, sample_weight, needs_y=True)
         try:
+            check_width(source, len(self.coef) if self.kernel is None else None)
             chunk = source.chunk(0, source.n_rows)
         finally:
             source.release()
@@ -173,6 +175,7 @@ def objective(K: Any, Y: Array, weight: Array, alpha: Array, coef: Array) -> tup
 
 @inherit_docs()
 @schema.saved(
+    schema.nonempty("n_rows", "n_targets"),
     dual_coef_=schema.Array("float64", "n_rows") | schema.Array("float64", "n_rows", "n_targets"),
     X_fit_=schema.Array("float", "n_rows", "n_features") | schema.Sparse("n_rows", "n_features"),
     certificate_=schema.Object(KernelRidgeCertificate),

@@ -153,8 +153,12 @@ class Gaussian(Kernel):
     def __post_init__(self) -> None:
         if self.gamma is not None:
             _check("gamma", self.gamma)
-        elif not number_or_nan(self.sigma) > 0:
-            raise ParameterError(f"sigma of a Gaussian kernel must be positive, got {self.sigma!r}.")
+        elif not (
+            1e-150 <= number_or_nan(self.sigma) <= 1e150 or self.sigma == np.inf
+        ):  # its square has to be a number
+            raise ParameterError(
+                f"sigma of a Gaussian kernel must be positive, from 1e-150 to 1e150, got {self.sigma!r}."
+            )
 
     @property
     def rate(self) -> float:

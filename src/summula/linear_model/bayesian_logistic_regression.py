@@ -84,6 +84,7 @@ def _counts_parameters(model: Any, sizes: schema.Sizes) -> str | None:
 
 @schema.saved(
     _counts_parameters,
+    schema.nonempty("n_draws"),
     n_iter_=schema.Array("int32", "n_fits", low=0),
     prior_scale_=schema.Real(1e-150, 1e150),
     log_evidence_=schema.Real(finite=False),

@@ -24,6 +24,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.data.sources import MappedSource, Source
 from summula.core.docstrings import inherit_docs
+from summula.core.estimator.certificates import check_width
 from summula.core.estimator.input.finiteness import raise_if_overflowing, raise_if_underflowing
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
 from summula.core.estimator.rows import RowFunction
@@ -73,6 +74,7 @@ class PolynomialCertificate(LeastSquaresCertificate):
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
         base = super()._source(X, y, sample_weight)
+        check_width(base, len(self.centre))
         return _lifted(base, self.centre, self.scale_x, self.degree, self.interaction_only)
 
 

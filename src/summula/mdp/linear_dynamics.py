@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.data.sparse_format import as_dense
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, check_parameters, none
 from summula.mdp.process import as_numbers
@@ -227,7 +228,7 @@ def _features(features: Any, values: Array, name: str) -> Array:
     if features is None:
         return values
     made = features.transform(values) if hasattr(features, "transform") else features(values)
-    table = np.asarray(made.toarray() if hasattr(made, "toarray") else made, np.float64)
+    table = np.asarray(as_dense(made, f"of {name}"), np.float64)
     if table.ndim != 2 or len(table) != len(values) or not np.isfinite(table).all():
         raise DataError(
             f"{name} must return a finite array with a row for each of {len(values)}, not shape {table.shape}."

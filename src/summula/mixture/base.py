@@ -55,6 +55,7 @@ def _weights_are_shares(model: Any, sizes: schema.Sizes) -> str | None:
 
 @schema.state(
     _weights_are_shares,
+    schema.nonempty("n_components"),
     weights_=schema.Array("float64", "n_components", low=0.0),
     converged_=schema.Flag(),
     n_iter_=schema.Integer(0),

@@ -23,6 +23,8 @@ __all__ = ["BinomialMixture", "CountMixture"]
 
 Array = NDArray[Any]
 
+_MOST_TRIALS = 2**53  # counts beyond are not exact in double precision
+
 
 class CountMixture(Mixture):
     """Base class of mixtures of binomial and of Bernoulli distributions.
@@ -108,8 +110,16 @@ class CountMixture(Mixture):
         return tags
 
 
+def _probabilities_are_of_all_columns(model: Any, sizes: schema.Sizes) -> str | None:
+    """Validation rule of saved models: a vector is of one column."""
+    if model.probabilities_.ndim == 1 and sizes["n_features"] != 1:
+        return f"probabilities_ are of one column, not of {sizes['n_features']}"
+    return None
+
+
 @inherit_docs()
 @schema.saved(
+    _probabilities_are_of_all_columns,
     probabilities_=schema.Array("float64", "n_components", low=0.0, high=1.0)
     | schema.Array("float64", "n_components", "n_features", low=0.0, high=1.0),
 )
@@ -205,8 +215,8 @@ class BinomialMixture(CountMixture):
             raise ParameterError(
                 f"n_trials has shape {trials.shape}; pass one number of trials, or one for each of the {d} columns."
             )
-        if not ((trials >= 1) & (trials == np.floor(trials)) & np.isfinite(trials)).all():
-            raise ParameterError(f"n_trials must be positive integers; got {self.n_trials!r}.")
+        if not ((trials >= 1) & (trials == np.floor(trials)) & (trials <= _MOST_TRIALS)).all():
+            raise ParameterError(f"n_trials must be integers from 1 to {_MOST_TRIALS:,}; got {self.n_trials!r}.")
         return np.array(np.broadcast_to(trials, (d,)))
 
 

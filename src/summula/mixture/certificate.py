@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from summula import em
+from summula.core.estimator.certificates import check_width
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
@@ -61,6 +62,7 @@ class MixtureCertificate(Certificate):
     def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
         """Recompute the likelihood, and one EM step, from the data, without the solver."""
         with em.opened(X, sample_weight, allow_nan=isinstance(self.theta, Gaussians)) as run:
+            check_width(run.source, schema.sizes_of(self).get("n_features"))
             again = certificate_of(self._model(), run, self.theta)
         same = bool(np.isclose(again.primal, self.primal, rtol=_ROUNDING, atol=_ROUNDING))
         if np.isinf(self.residual):  # the bound of the previous step, which the last M-step increased

@@ -36,7 +36,9 @@ def _weighted_means(y: Array, weights: Any, found: Neighbors) -> Array:
 
 
 @inherit_docs()
-@schema.saved(_y=schema.Array("float64", "n_rows") | schema.Array("float64", "n_rows", "n_outputs"))
+@schema.saved(
+    schema.nonempty("n_outputs"), _y=schema.Array("float64", "n_rows") | schema.Array("float64", "n_rows", "n_outputs")
+)
 class KNeighborsRegressor(KNeighborsModel, Regressor):
     """Regressor that predicts the mean target of the k nearest training rows.
 

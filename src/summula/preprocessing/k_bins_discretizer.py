@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk, Part
 from summula.core.data.sources import Source
+from summula.core.data.sparse_format import as_dense
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import choice, stream_key
 from summula.core.errors import DataError, ParameterError, warn
@@ -307,7 +308,7 @@ class KBinsDiscretizer(Transformer):
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        coded = X.toarray() if hasattr(X, "toarray") else np.asarray(X, np.float64)
+        coded = np.asarray(as_dense(X), np.float64)
         if coded.ndim != 2 or coded.shape[1] != self._n_outputs():
             raise DataError(f"Incorrect number of features. Expecting {self._n_outputs()}, received {coded.shape[1]}.")
         ends = np.cumsum(self.n_bins_)

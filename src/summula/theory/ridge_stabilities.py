@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from summula.core.data.sparse_format import check_sparse
 from summula.core.errors import DataError, ParameterError
 
 __all__ = ["RidgeStability", "ridge_stability"]
@@ -78,6 +79,7 @@ class RidgeStability:
         y : array-like of shape (n_samples,)
             Targets.
         """
+        check_sparse(X)
         rows: Any = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, np.float64)
         targets = np.asarray(y, np.float64)
         if rows.ndim != 2 or targets.shape != rows.shape[:1]:

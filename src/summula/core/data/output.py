@@ -10,6 +10,7 @@ the caller requests raw text. Numbers are unchanged, and Parquet is not affected
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import re
@@ -32,6 +33,7 @@ Array = NDArray[Any]
 # Characters that start a formula in spreadsheets (including full-width forms), unless the text is a number.
 _FORMULA = re.compile("[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _JOINED = 1 << 19  # minimum number of values written at once: files with many small row groups are slow to read
 
 
@@ -89,6 +91,10 @@ def write_tables(tables: Iterable[Any], path: str | os.PathLike[str], *, raw_tex
             raise DataError(
                 f"The text {error.object!r} cannot be written as UTF-8 (it holds half of a surrogate pair); change it."
             ) from None
+        if isinstance(error, OSError) and error.errno in _NO_SPACE:
+            said = OutputError(f"{target} could not be written ({os.strerror(error.errno)}); nothing was changed.")
+            said.errno = error.errno
+            raise said from error
         raise
     finally:
         if isinstance(tables, Generator):

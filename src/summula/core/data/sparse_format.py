@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError
 
-__all__ = ["CHECKED_FORMATS", "canonical_csr", "check_sparse"]
+__all__ = ["CHECKED_FORMATS", "as_dense", "canonical_csr", "check_sparse"]
 
 Array = NDArray[Any]
 
@@ -35,6 +35,14 @@ def check_sparse(X: Any, name: str = "X") -> None:
         _check_coordinates(X, name)
     elif kind in CHECKED_FORMATS and hasattr(X, "indptr"):
         _check_compressed(X, name)
+
+
+def as_dense(X: Any, name: str = "X") -> Any:
+    """Return a sparse matrix, whose index arrays are checked, as an array, and anything else unchanged."""
+    if not hasattr(X, "toarray"):
+        return X
+    check_sparse(X, name)
+    return X.toarray()
 
 
 def canonical_csr(X: Any) -> Any:

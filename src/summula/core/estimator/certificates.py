@@ -18,17 +18,27 @@ from numpy.typing import NDArray
 from summula.core.data.factors import Factors
 from summula.core.data.labels import Labels
 from summula.core.data.sources import Source
+from summula.core.errors import DataError
 from summula.core.estimator.additive import sums_by_class
 from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 
-__all__ = ["SAVED_CERTIFICATE", "StatisticCertificate", "SummedCertificate"]
+__all__ = ["SAVED_CERTIFICATE", "StatisticCertificate", "SummedCertificate", "check_width"]
 
 Array = NDArray[Any]
 
 _UNIT = 1e-11  # relative rounding error of an objective computed from sums in double precision
+
+
+def check_width(source: Source, n_columns: int | None) -> None:
+    """Raise DataError unless rows have the number of columns of those that a certificate is about; None is any."""
+    if n_columns not in (None, source.n_features):
+        raise DataError(
+            f"X has {source.n_features} columns, but the model was fitted to {n_columns} (text columns count once per "
+            "level): pass the rows of the fit, in a frame if columns contain text."
+        )
 
 
 class SummedCertificate(Certificate):
@@ -36,6 +46,8 @@ class SummedCertificate(Certificate):
 
     # Whether y is required; None if it is optional, False if it is ignored, as in `fit`.
     _supervised: ClassVar[bool | None] = None
+    # Dimension of the saved state that is the number of columns of the rows.
+    _columns: ClassVar[str] = "n_features"
 
     @abstractmethod
     def objective(self, run: Run) -> tuple[float, float]:
@@ -61,6 +73,7 @@ class SummedCertificate(Certificate):
         """
         source = self._source(X, y, sample_weight, **given)
         try:
+            check_width(source, schema.sizes_of(self).get(self._columns))
             return self.compare(Run(Unnamed("the certificate"), source))
         except (OverflowError, np.linalg.LinAlgError):  # a stated point that is too far away to be judged
             return Verification(np.inf, np.inf, False)

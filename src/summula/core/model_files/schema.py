@@ -20,6 +20,7 @@ decorator also registers the class (`classes.py`). Fields are defined in `fields
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -66,10 +67,12 @@ __all__ = [
     "Text",
     "check_state",
     "class_attribute",
+    "nonempty",
     "register",
     "saved",
     "saved_attributes",
     "schema_of",
+    "sizes_of",
     "state",
 ]
 
@@ -194,6 +197,16 @@ def state(*rules: Rule, **fields: Field) -> Callable[[Class], Class]:
     return declare
 
 
+def nonempty(*dimensions: str) -> Rule:
+    """Return a rule that the sizes of some named dimensions are not zero: kernels rely on a first entry."""
+
+    def check(value: Any, sizes: Sizes) -> str | None:
+        empty = [name for name in dimensions if sizes.get(name) == 0]
+        return f"{empty[0]} is 0" if empty else None
+
+    return check
+
+
 def register(cls: type[Any], schema: Schema) -> None:
     """Store the declarations of a class, in addition to those of its bases."""
     _DECLARED[cls] = schema
@@ -243,6 +256,14 @@ def _class_attribute(cls: Any, name: str) -> Any:
 def check_state(model: Any) -> None:
     """Raise `Fault` if the state of a model does not match the schema of its class."""
     schema_of(type(model)).check(model, "", {})
+
+
+def sizes_of(value: Any) -> Sizes:
+    """Return the sizes of the named dimensions of an object, up to the first field that does not match its schema."""
+    sizes: Sizes = {}
+    with contextlib.suppress(Fault):
+        schema_of(type(value)).check(value, "", sizes)
+    return sizes
 
 
 def saved_attributes(model: Any) -> dict[str, Any]:

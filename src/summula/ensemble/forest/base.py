@@ -27,11 +27,11 @@ from summula.ensemble.forest.growing import ForestRows, bin_centres, grow_trees
 from summula.ensemble.forest.members import ForestMembers
 from summula.ensemble.forest.out_of_bag import OutOfBagImportances, oob_means, permutation_importances
 from summula.ensemble.forest.streaming import bins_by_column, grow_trees_of_stream
-from summula.ensemble.forest.walking import dense_rows, leaves_of_chunk, mean_values, tree_values
+from summula.ensemble.forest.walking import leaves_of_chunk, mean_values, tree_values
 from summula.tree.binned.packed import PackedTrees
 from summula.tree.binned.records import BinnedTable
 from summula.tree.binned.scan_kernels import needed_kernels
-from summula.tree.columns.binning import BinMap, learn_bins
+from summula.tree.columns.binning import BinMap, dense_rows, learn_bins
 from summula.tree.columns.categorical_columns import CategoricalColumns
 from summula.tree.columns.constraints import monotone_signs
 from summula.tree.columns.rows import Survey, binned, check_squares, survey

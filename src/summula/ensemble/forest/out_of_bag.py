@@ -21,10 +21,10 @@ from summula.core.engine.random import permutation, stream_key
 from summula.core.estimator.run import Run
 from summula.ensemble.forest.bootstrap import Bootstrap, Sample
 from summula.ensemble.forest.growing import ForestRows
-from summula.ensemble.forest.walking import dense_rows, find_leaf_numbers, prepared_rows
+from summula.ensemble.forest.walking import find_leaf_numbers, prepared_rows
 from summula.tree.binned.packed import PackedTrees
 from summula.tree.binned.walk_kernels import add_leaf_values
-from summula.tree.columns.binning import BinMap
+from summula.tree.columns.binning import BinMap, dense_rows
 
 __all__ = ["OutOfBagImportances", "oob_means", "permutation_importances"]
 

@@ -10,17 +10,12 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.tree.binned.packed import PackedTrees
 from summula.tree.binned.walk_kernels import add_leaf_values, add_values_of_bins, find_leaves_of_bins
-from summula.tree.columns.binning import BinMap
+from summula.tree.columns.binning import BinMap, dense_rows
 from summula.tree.prediction.predictor_kernels import find_leaves
 
-__all__ = ["dense_rows", "find_leaf_numbers", "leaves_of_chunk", "mean_values", "prepared_rows", "tree_values"]
+__all__ = ["find_leaf_numbers", "leaves_of_chunk", "mean_values", "prepared_rows", "tree_values"]
 
 Array = NDArray[Any]
-
-
-def dense_rows(chunk: Chunk) -> Array:
-    """Return the rows of a chunk as an array."""
-    return np.asarray(chunk.X.toarray() if chunk.is_sparse else chunk.X)
 
 
 def prepared_rows(trees: PackedTrees, bins: BinMap, X: Array) -> Array:

@@ -64,7 +64,19 @@ def relative_gap(tol: float) -> float:
     return max(1e-2 * tol**2, 1e-26)
 
 
+def _information_agrees(model: Any, sizes: schema.Sizes) -> str | None:
+    """Validation rule of saved models: the information matrix is of the coefficients and intercepts of the fit."""
+    certificate, fit = getattr(model, "certificate_", None), getattr(model, "_fit", None)
+    if certificate is None or fit is None or fit.half_inverse is None:
+        return None
+    n = len(fit.coef) * (fit.coef.shape[1] + int(certificate.fit_intercept))
+    return (
+        None if len(fit.half_inverse) == n else f"_fit has {n} parameters, and information of {len(fit.half_inverse)}"
+    )
+
+
 @schema.state(
+    _information_agrees,
     certificate_=schema.Object(GlmCertificate, n_scores="n_scores", n_terms="n_terms", n_classes="n_classes"),
     _fit=schema.Object(GlmFit, n_scores="n_scores", n_terms="n_terms"),
     _quality=schema.Maybe(schema.Object(Quality)),

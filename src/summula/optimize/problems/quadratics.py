@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.sparse_format import as_dense
 from summula.core.errors import DataError, ParameterError
 from summula.optimize.problems.objective import vector
 
@@ -99,8 +100,9 @@ class Quadratic:
 
 def symmetric(P: Any, name: str) -> Array:
     """P as a symmetric array of finite numbers."""
+    given = as_dense(P, name)
     try:
-        matrix = np.array(P.toarray() if hasattr(P, "toarray") else P, dtype=np.float64)
+        matrix = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError(f"{name} is not numeric; pass a square array of numbers.") from None
     if matrix.ndim == 0:

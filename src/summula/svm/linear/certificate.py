@@ -16,6 +16,7 @@ from summula.core.data.labels import Labels
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.data.sources import Source
 from summula.core.engine.threads import one_blas_thread
+from summula.core.estimator.certificates import check_width
 from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.model_files import schema
@@ -110,6 +111,7 @@ class LinearCertificate(Certificate):
         source = as_source(Unnamed(), X, y, sample_weight, needs_y=True, labels=labels)
         primal = gap = 0.0
         try:
+            check_width(source, self.v.shape[1] - int(self.problems[0].column != 0.0))
             for k, problem in enumerate(self.problems):
                 one, more = self._judged(source, k, problem)
                 primal, gap = primal + one, gap + more

@@ -19,7 +19,7 @@ from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.estimator import Estimator
 from summula.core.model_files import schema
-from summula.training.models.base import ArrayClassifier, ArrayModel
+from summula.training.models.base import ArrayClassifier, ArrayModel, rows_as_array
 
 __all__ = ["AveragedClassifier", "AveragedRegressor"]
 
@@ -104,7 +104,7 @@ class _Average(ArrayModel):
         """Fit clones of all models, each to its columns."""
         if (fault := _fault(self.models, self.weights, self.starts, self.stops)) is not None:
             raise ParameterError(f"{type(self).__name__} cannot be fitted: {fault}.")
-        X = np.asarray(X, np.float64)
+        X = rows_as_array(self, X)
         ranges = zip(self.models, self.starts, self.stops, strict=True)
         self.models = [clone(one).fit(X[:, start:stop], y) for one, start, stop in ranges]
         return self
@@ -117,7 +117,7 @@ class _Average(ArrayModel):
     def _averaged(self, X: Any, method: str) -> Array:
         """Equation (1)."""
         check_is_fitted(self)
-        X = np.asarray(X, np.float64)
+        X = rows_as_array(self, X)
         total: Any = 0.0
         for member, weight, start, stop in zip(self.models, self.weights, self.starts, self.stops, strict=True):
             rows = np.ascontiguousarray(X[:, start:stop])

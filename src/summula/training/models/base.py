@@ -7,13 +7,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_array
 
 from summula.core.docstrings import inherit_docs
 from summula.core.estimator.estimator import Estimator
 
-__all__ = ["ArrayClassifier", "ArrayModel"]
+__all__ = ["ArrayClassifier", "ArrayModel", "rows_as_array"]
 
 Array = NDArray[Any]
+
+
+def rows_as_array(model: Any, X: Any) -> Array:
+    """Return rows as an array of double precision; sparse matrices and text raise scikit-learn's errors."""
+    return np.asarray(check_array(X, dtype=np.float64, ensure_all_finite=False, estimator=model, input_name="X"))
 
 
 class ArrayModel(Estimator):

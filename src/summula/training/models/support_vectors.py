@@ -39,7 +39,7 @@ from summula.core.model_files import schema
 from summula.kernel_approximation import Nystroem
 from summula.linear_model import LogisticRegression
 from summula.svm import SVC, SVR, LinearSVC, LinearSVR
-from summula.training.models.base import ArrayClassifier, ArrayModel
+from summula.training.models.base import ArrayClassifier, ArrayModel, rows_as_array
 
 __all__ = ["CalibratedSVC", "ScaledSVR"]
 
@@ -180,7 +180,7 @@ class _KernelModel(ArrayModel):
     def _mapped(self, X: Any) -> Any:
         """Return rows in the features of the machine."""
         check_is_fitted(self)
-        return np.asarray(X, np.float64) if self.map_ is None else self.map_.transform(X)
+        return rows_as_array(self, X) if self.map_ is None else self.map_.transform(X)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "machine_")
@@ -243,7 +243,7 @@ class CalibratedSVC(ArrayClassifier, _KernelModel):
             Scaled columns without missing values.
         """
         check_parameters(self, self._parameters)
-        X, y, clock = np.asarray(X, np.float64), np.asarray(y), _Clock(self.max_time)
+        X, y, clock = rows_as_array(self, X), np.asarray(y), _Clock(self.max_time)
         classes, codes = np.unique(y, return_inverse=True)
         weight = None if self.class_weight is None else compute_sample_weight(self.class_weight, y)
         features = _map_of(X, self.max_exact, self.n_components, self.random_state)
@@ -319,7 +319,7 @@ class ScaledSVR(RegressorMixin, _KernelModel):
     def fit(self, X: Any, y: Any) -> Self:
         """Choose C, and fit the machine."""
         check_parameters(self, self._parameters)
-        X, y, clock = np.asarray(X, np.float64), np.asarray(y, np.float64), _Clock(self.max_time)
+        X, y, clock = rows_as_array(self, X), np.asarray(y, np.float64), _Clock(self.max_time)
         mean, scale = float(y.mean()), float(y.std()) or 1.0
         z = (y - mean) / scale
         features = _map_of(X, self.max_exact, self.n_components, self.random_state)

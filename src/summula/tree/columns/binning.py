@@ -22,11 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.chunks import Chunk
 from summula.core.engine.engine import local_engine
 from summula.core.model_files import schema
 from summula.tree.columns.binning_kernels import EDGES, bin_codes, bin_values
 
-__all__ = ["SAMPLE_ROWS", "BinMap", "column_edges", "counted", "learn_bins"]
+__all__ = ["SAMPLE_ROWS", "BinMap", "column_edges", "counted", "dense_rows", "learn_bins"]
 
 Array = NDArray[Any]
 
@@ -105,6 +106,11 @@ class BinMap(NamedTuple):
             bin_codes(X[:, j], self.levels[here], self.level_bins[here], out[:, 0])
             X[:, j] = np.where(out[:, 0] == 255, np.nan, out[:, 0])
         return X
+
+
+def dense_rows(chunk: Chunk) -> Array:
+    """Return the rows of a chunk as an array."""
+    return np.asarray(chunk.X.toarray() if chunk.is_sparse else chunk.X)
 
 
 def counted(values: Array, counts: Array | None = None) -> tuple[Array, Array]:

@@ -152,8 +152,8 @@ def check_kinds(X: Any, source: Source, categories: Categories) -> None:
         if name in text or name not in names:
             continue
         if isinstance(source, MemorySource):
-            values = source.chunk(0, source.n_rows).X[:, names.index(name)]
-            if np.isnan(values).all():
+            column = source.chunk(0, source.n_rows).X[:, [names.index(name)]]
+            if np.isnan(column.toarray() if hasattr(column, "toarray") else column).all():
                 continue  # no values: of either kind
         raise DataError(
             f"Column {name!r} contains numbers, but was text such as {categories.texts[name][0]!r} when "

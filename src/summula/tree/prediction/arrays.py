@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from summula.core.data.sparse_format import as_dense
 from summula.tree.growing.outputs import Outputs
 from summula.tree.prediction.predictor import Nodes
 from summula.tree.prediction.predictor_kernels import find_leaves
@@ -139,7 +140,7 @@ class TreeArrays:
 
     def apply(self, X: Any) -> Array:
         """Return the number of the leaf that each row reaches; categories are given by bin numbers."""
-        X = np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X)
+        X = np.ascontiguousarray(as_dense(X))
         leaves = np.empty((len(X), 1), np.int64)
         find_leaves(X if X.dtype == np.float32 else X.astype(np.float64), self.nodes, 0, 1, leaves)
         return leaves[:, 0]

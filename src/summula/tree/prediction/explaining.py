@@ -20,7 +20,7 @@ from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
 from summula.core.estimator.rows import RowwiseEstimator
 from summula.plotting.style import AXES
-from summula.tree.columns.binning import BinMap
+from summula.tree.columns.binning import BinMap, dense_rows
 from summula.tree.prediction.grown_trees import ScoreTrees
 from summula.tree.prediction.predictor import Nodes
 from summula.tree.prediction.shapley_kernels import add_shapley
@@ -89,7 +89,7 @@ def shapley_values(nodes: Nodes, paths: Paths, scores: int, X: Array) -> Array:
 
 def shapley_rows(nodes: Nodes, paths: Paths, scores: int, bins: BinMap, chunk: Chunk) -> Array:
     """Compute (1) for the rows of a chunk."""
-    return shapley_values(nodes, paths, scores, bins.with_bins(chunk.X))
+    return shapley_values(nodes, paths, scores, bins.with_bins(dense_rows(chunk)))
 
 
 def explanation(model: RowwiseEstimator, source: Source, trees: ScoreTrees) -> Explanation:

@@ -100,7 +100,15 @@ class IpcTable(Table):
         first = bisect_right(self.starts, start) - 1
         with self._open() as reader:
             batches = (reader.get_batch(i) for i in range(first, reader.num_record_batches))
-            yield from self._columns(_cut(batches, start - self.starts[first], stop - start), columns)
+            cut = _cut(batches, start - self.starts[first], stop - start)
+            yield from self._columns((_validated(batch, columns) for batch in cut), columns)
+
+
+def _validated(batch: Any, columns: Sequence[str]) -> Any:
+    """Return some columns of a batch; raise for offsets or codes out of range, which Arrow trusts as it reads."""
+    chosen = batch.select(list(columns))
+    chosen.validate(full=True)
+    return chosen
 
 
 class NpyTable(Table):

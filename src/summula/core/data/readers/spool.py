@@ -96,6 +96,7 @@ def _batches(reader: Any) -> Iterator[Any]:
     while True:
         try:
             batch = reader.read_next_batch()
+            batch.validate(full=True)
         except StopIteration:
             return
         except (OSError, pa.ArrowException) as error:

@@ -78,6 +78,8 @@ class GlmCertificate(SummedCertificate):
     zeros: Array | None = None
     lost: Array | None = None
 
+    _columns = "n_terms"
+
     def _source(self, X: Any, y: Any, sample_weight: Any, *, offset: Any = None, exposure: Any = None) -> Source:
         factors = Factors("the certificate", self.levels) if self.levels else None
         labels = None if self.classes is None else Labels("the certificate", self.classes)

@@ -123,11 +123,11 @@ def informed(fit: GlmFit, problem: GlmProblem, run: Run | None) -> GlmFit:
 
 def _reported(A: Array, fit: GlmFit, problem: GlmProblem) -> Array:
     """Return T A for columns of parameters about the origin: differences to the first class, the intercept at 0."""
-    A = A.reshape(problem.outputs, -1, A.shape[1])
+    A = A.reshape(problem.outputs, len(A) // problem.outputs, A.shape[1])
     A = A[1:] - A[0] if problem.outputs > 1 else A.copy()
     if problem.intercept:
         A[:, 0] -= np.einsum("j,kjr->kr", fit.origin, A[:, 1:])
-    return np.asarray(A.reshape(-1, A.shape[2]))
+    return np.asarray(A.reshape(A.shape[0] * A.shape[1], A.shape[2]))
 
 
 # ------------------------------------------------------------------------------------------------------------ sandwich

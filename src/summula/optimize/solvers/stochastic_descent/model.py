@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from summula.core.data.chunks import Part
 from summula.core.data.sources import MemorySource
+from summula.core.data.sparse_format import as_dense
 from summula.core.engine.engine import watched
 from summula.core.engine.random import seed_from
 from summula.core.errors import ClusterError, DataError, ParameterError, warn
@@ -231,7 +232,7 @@ class StochasticModel(SparseCoefficients, Estimator):
             intercept_init = self.intercept_ if intercept_init is None else intercept_init
         coef, intercept = np.zeros((K, d)), np.zeros(K)
         if coef_init is not None:
-            given = numbers_in("coef_init", coef_init.toarray() if hasattr(coef_init, "toarray") else coef_init)
+            given = numbers_in("coef_init", as_dense(coef_init, "coef_init"))
             if given.size != K * d or (K > 1 and given.shape != (K, d)):
                 raise DataError(
                     f"Provided coef_init does not match dataset: it has shape {given.shape}, expected {(K, d)}."
