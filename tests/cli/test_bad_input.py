@@ -183,7 +183,7 @@ def test_on_a_full_disk_nothing_half_written_is_left(species: Trained, tmp_path:
     words = ["predict", str(species.folder), str(species.fresh), "-o", str(out), "--force"]
     done = subprocess.run([sys.executable, "-c", FULL, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 5, done.stderr
-    assert "no partial files are left: free disk space" in done.stderr
+    assert "p.csv could not be written (File too large); nothing was changed: free disk space" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
     assert out.read_text() == "what was there"
 

@@ -210,7 +210,9 @@ class BinomialMixture(CountMixture):
         try:
             trials = np.asarray(self.n_trials, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ParameterError(f"n_trials must be positive integers; got {self.n_trials!r}.") from None
+            raise ParameterError(
+                f"n_trials must be integers from 1 to {_MOST_TRIALS:,}; got {self.n_trials!r}."
+            ) from None
         if trials.ndim > 1 or (trials.ndim == 1 and len(trials) != d):
             raise ParameterError(
                 f"n_trials has shape {trials.shape}; pass one number of trials, or one for each of the {d} columns."

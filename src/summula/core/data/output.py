@@ -92,9 +92,12 @@ def write_tables(tables: Iterable[Any], path: str | os.PathLike[str], *, raw_tex
                 f"The text {error.object!r} cannot be written as UTF-8 (it holds half of a surrogate pair); change it."
             ) from None
         if isinstance(error, OSError) and error.errno in _NO_SPACE:
-            said = OutputError(f"{target} could not be written ({os.strerror(error.errno)}); nothing was changed.")
-            said.errno = error.errno
-            raise said from error
+            failure = OutputError(
+                f"{target} could not be written ({os.strerror(error.errno)}); nothing was changed: "
+                "free disk space, or choose another folder."
+            )
+            failure.errno = error.errno
+            raise failure from error
         raise
     finally:
         if isinstance(tables, Generator):

@@ -18,7 +18,9 @@ _POINTS = 200
 
 
 @inherit_docs(AXES)
-def draw_ellipses(distribution: Any, probabilities: Sequence[float], *, axes: bool = True, ax: Any = None) -> Any:
+def draw_ellipses(
+    distribution: Any, probabilities: Sequence[float], *, axes: bool = True, ax: Any = None, label: bool = True
+) -> Any:
     """Plot the density ellipses that contain the given probabilities.
 
     Parameters
@@ -27,6 +29,8 @@ def draw_ellipses(distribution: Any, probabilities: Sequence[float], *, axes: bo
     probabilities : sequence of float
     axes : bool, default=True
         Whether to draw the axes of the largest ellipse.
+    label : bool, default=True
+        Whether to add a legend and names of the axes.
     """
     check_installed()
     mean = np.asarray(distribution.mean)
@@ -46,6 +50,7 @@ def draw_ellipses(distribution: Any, probabilities: Sequence[float], *, axes: bo
             ax.plot(ends[:, 0], ends[:, 1], color=GREY, lw=0.8, ls="--")
     ax.plot(*mean, marker="+", color=GREY, ls="none")
     ax.set_aspect("equal", adjustable="datalim")
-    dress(ax, "x1", "x2")
-    keyed(ax)
+    if label:
+        dress(ax, "x1", "x2")
+        keyed(ax)
     return ax
