@@ -299,7 +299,7 @@ class Earliest(Sum):
         with np.errstate(divide="ignore"):
             times = -np.log1p(-uniform(key, range(chunk.start, chunk.stop)))
             times = times if chunk.weight is None else times / chunk.weight
-        first = np.argsort(times, kind="stable")[:most]
+        first = _smallest(times, most)
         first = first[np.isfinite(times[first])]
         x = chunk.take(first).dense() if len(first) else np.empty((0, chunk.n_features))
         return cls(most, times[first], x)
@@ -307,8 +307,16 @@ class Earliest(Sum):
     def merge(self, other: Self) -> Self:
         """Return the earliest rows of both."""
         both = super().merge(other)
-        kept = np.argsort(both.times, kind="stable")[: both.most]
+        kept = _smallest(both.times, both.most)
         return type(self)(both.most, both.times[kept], both.rows[kept])
+
+
+def _smallest(values: Array, count: int) -> Array:
+    """Return the places of the smallest values in increasing order; equal ones in order, as in a stable sort."""
+    if count >= len(values):
+        return np.argsort(values, kind="stable")
+    among = np.flatnonzero(values <= np.partition(values, count - 1)[count - 1])
+    return np.asarray(among[np.argsort(values[among], kind="stable")[:count]])
 
 
 def random_rows(run: Run, count: int, key: int, *, distinct: bool = True) -> Array:
