@@ -12,6 +12,7 @@ between points of a grid are found by bisection, and pieces are integrated one b
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -364,13 +365,17 @@ def _missed_mass(problem: DecisionProblem, edges: Array) -> float:
     Nearer to a pole than the spacing of floating-point numbers there may be much of it, unless the pole is at 0. Plain
     functions may not be normalised, so only distributions count.
     """
-    K, missed = len(problem.states), 0.0
-    for state, density in enumerate(problem._densities):
+    missed = 0.0
+    for density, prior, one in zip(problem._densities, problem.priors, np.eye(len(problem.states)), strict=True):
         if hasattr(density.given, "logpdf"):
-            one = np.eye(K)[state]
-            mass = _adaptive(problem, edges, lambda x, one=one: np.tile(one, (len(x), 1)))[0]
-            missed += abs(float(problem.priors[state]) - mass)
+            mass = _adaptive(problem, edges, functools.partial(_repeated, one))[0]
+            missed += abs(float(prior) - mass)
     return missed
+
+
+def _repeated(row: Array, x: Array) -> Array:
+    """Return one row for each point."""
+    return np.tile(row, (len(x), 1))
 
 
 def _adaptive(problem: DecisionProblem, edges: Array, costs: Callable[[Array], Array]) -> tuple[float, float, int]:
