@@ -8,7 +8,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import Binomial, Normal, bernoulli, beta, binom, cauchy, multivariate_normal, norm, poisson, uniform
+from scipy.stats import (
+    Binomial,
+    Normal,
+    bernoulli,
+    beta,
+    binom,
+    cauchy,
+    expon,
+    gamma,
+    multivariate_normal,
+    norm,
+    poisson,
+    uniform,
+)
 from scipy.stats import t as student
 
 from summula.bayes import SPRT, BayesClassifier, DecisionProblem, bayes_risk, decision_risk, likelihood_ratio_test
@@ -34,6 +47,19 @@ class TestLikelihoodRatio:
             xs = rng.normal(size=3)
             problem = DecisionProblem([1 - p, p], [ZERO, ONE], costs)
             assert likelihood_ratio_test(xs, ONE, ZERO, priors=(1 - p, p), costs=costs).decision == problem.decide(xs)
+
+    def test_priors_and_costs_by_name(self) -> None:
+        xs = [0.2, 1.4]
+        listed = likelihood_ratio_test(xs, ONE, ZERO, priors=(0.3, 0.7), costs=[[0.5, 4.0], [2.0, 1.0]])
+        for priors, costs in (
+            ({1: 0.7, 0: 0.3}, {1: {0: 2.0, 1: 1.0}, 0: {1: 4.0, 0: 0.5}}),
+            (pd.Series([0.3, 0.7]), pd.DataFrame([[0.5, 4.0], [2.0, 1.0]])),
+        ):
+            assert likelihood_ratio_test(xs, ONE, ZERO, priors=priors, costs=costs) == listed
+        with pytest.raises(
+            ParameterError, match=r"priors must be a pair, or a dict with the keys 0 and 1; got the keys"
+        ):
+            likelihood_ratio_test(xs, ONE, ZERO, priors={"a": 0.3, "b": 0.7})
 
     def test_bad_input(self) -> None:
         with pytest.raises(ParameterError, match="there is nothing to test"):
@@ -118,6 +144,23 @@ class TestRisk:
         found = bayes_risk([0.5, 0.5], [beta(0.5, 0.5), uniform()])
         assert found.value == pytest.approx(0.5 * (inside + 1 - 2 * half), rel=1e-11)
         assert BayesClassifier([0.5, 0.5], [beta(0.5, 0.5), uniform()]).predict_proba([[0.0]]).tolist() == [[1.0, 0.0]]
+
+    @pytest.mark.parametrize(
+        ("first", "second", "cut"),
+        [
+            (beta(0.5, 0.5), uniform(), 0.6),  # a pole at 1, where floats are 1e-16 apart
+            (uniform(), beta(2, 0.1), 0.6),
+            (beta(0.5, 0.5, loc=1000), uniform(1000, 1), 1000.6),
+        ],
+    )
+    def test_the_interval_contains_what_is_nearer_to_a_pole_than_floats_are(
+        self, first: Any, second: Any, cut: float
+    ) -> None:
+        for one, other in ((first, second), (second, first)):
+            found = decision_risk(lambda x: (x > cut).astype(int), [0.5, 0.5], [one, other])
+            assert found.lower <= 0.5 * one.sf(cut) + 0.5 * other.cdf(cut) <= found.upper
+        at_0 = decision_risk(lambda x: (x > 0.5).astype(int), [0.5, 0.5], [gamma(0.1), expon()])
+        assert at_0.upper - at_0.lower < 1e-11
 
     @pytest.mark.parametrize("cut", [-0.7, 1.9])
     def test_of_a_threshold_between_two_normals(self, cut: float) -> None:

@@ -154,6 +154,19 @@ def test_units_of_columns_make_no_difference() -> None:
         )
 
 
+def test_lsqr_of_a_singular_covariance_is_that_of_scikit_learn_on_standardised_columns() -> None:
+    """Its pseudo-inverse depends on the units of columns; here every solver standardises them, as its "svd" does."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(10, 20)), np.arange(10) % 2
+    Z = rng.normal(size=(30, 20))
+    within = np.concatenate([X[y == k] - X[y == k].mean(axis=0) for k in (0, 1)]).std(axis=0)
+    ours = LinearDiscriminantAnalysis("lsqr").fit(X, y).predict_proba(Z)
+    theirs = peers.LinearDiscriminantAnalysis("lsqr").fit(X / within, y).predict_proba(Z / within)
+    np.testing.assert_allclose(ours, theirs, atol=1e-12)
+    theirs = peers.LinearDiscriminantAnalysis("svd").fit(X, y).predict_proba(Z)
+    np.testing.assert_allclose(ours, theirs, atol=1e-12)
+
+
 @pytest.mark.parametrize("make", [LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis])
 def test_parts_merging_and_forgetting(make: Any) -> None:
     whole = make().fit(X, Y)

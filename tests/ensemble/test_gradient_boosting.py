@@ -100,6 +100,47 @@ def test_robust_losses_fall_as_in_scikit_learn(loss):
     assert ours.train_score_[-1] < 0.7 * ours.train_score_[0]
 
 
+def gain(g, w):
+    """Return the decrease of the weighted squared error by one mean, up to a constant."""
+    return (w @ g) ** 2 / w.sum()
+
+
+def shortfalls(tree, X, g, w, node=0):
+    """Yield how much less each split gains than the best one of its node, as a share of the squares of the node."""
+    if tree.children_left[node] < 0:
+        return
+    best = 0.0
+    for x in X.T:
+        order = np.argsort(x)
+        for cut in np.flatnonzero(np.diff(x[order])) + 1:
+            left, right = order[:cut], order[cut:]
+            best = max(best, gain(g[left], w[left]) + gain(g[right], w[right]))
+    low = X[:, tree.feature[node]] <= tree.threshold[node]
+    found = gain(g[low], w[low]) + gain(g[~low], w[~low])
+    yield (best - found) / (w @ g**2)
+    for rows, child in ((low, tree.children_left[node]), (~low, tree.children_right[node])):
+        yield from shortfalls(tree, X[rows], g[rows], w[rows], child)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("loss", "level"), [("absolute_error", 0.5), ("quantile", 0.9)])
+def test_no_split_gains_more_and_no_leaf_value_has_less_loss(loss, level, weighted):
+    X, y = rows(n=60, d=3)
+    w = np.random.default_rng(2).uniform(0.5, 2.0, 60) if weighted else np.ones(60)
+    options = {"loss": loss, "n_estimators": 3, "learning_rate": 1.0}
+    model = GradientBoostingRegressor(**options).fit(X, y, w if weighted else None)
+    f = np.ravel(model.init_.predict(X))
+    for tree, after in zip(model.estimators_[:, 0], model.staged_predict(X), strict=True):
+        residual, leaf = y - f, tree.apply(X)
+        g = np.where(residual >= 0, level, level - 1)
+        assert max(shortfalls(tree.tree_, X, g, w)) < 1e-12
+        for one in np.unique(leaf):
+            r, v = residual[leaf == one], w[leaf == one]
+            losses = [v @ np.maximum(level * (r - c), (level - 1) * (r - c)) for c in [(after - f)[leaf == one][0], *r]]
+            assert losses[0] <= min(losses[1:]) + 1e-12 * v.sum()
+        f = after
+
+
 def test_a_linear_base_learner_is_least_squares_after_one_stage(tmp_path):
     X, y = rows()
     model = GradientBoostingRegressor(estimator=LinearRegression(), n_estimators=1, learning_rate=1.0).fit(X, y)

@@ -10,6 +10,7 @@ import pytest
 from sklearn import ensemble as rival
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.multioutput import MultiOutputClassifier
 
 import summula
 from summula.core.errors import DataError, ParameterError
@@ -392,15 +393,35 @@ def test_what_cannot_be_is_refused(options, words):
         HistGradientBoostingRegressor(**options).fit(X, -1.0 - np.abs(y))
 
 
-def test_targets_that_are_missing_or_of_one_class_are_named():
+def test_targets_that_are_missing_are_named():
     X, _, y = smooth(100)
     y[13] = np.nan
     with pytest.raises(DataError, match="first at row 13"):
         HistGradientBoostingRegressor().fit(X, y)
-    with pytest.raises(DataError, match="only one class"):
-        HistGradientBoostingClassifier().fit(X, np.ones(100, int))
     with pytest.raises(ParameterError, match="y_val was not provided"):
         HistGradientBoostingClassifier().fit(X, y > 0, X_val=X)
+
+
+@pytest.mark.parametrize("options", [{}, {"early_stopping": True}, {"l2_regularization": 1.0, "monotonic_cst": [1, 0]}])
+def test_a_single_class_has_probability_one(options: dict[str, Any], tmp_path: Any) -> None:
+    X = np.arange(120.0).reshape(60, 2)
+    model = HistGradientBoostingClassifier(max_iter=3, **options).fit(X, np.full(60, "a"))
+    summula.save(model, tmp_path / "one")
+    for one in (model, summula.load(tmp_path / "one"), pickle.loads(pickle.dumps(model))):
+        assert (one.predict(X) == "a").all()
+        np.testing.assert_array_equal(one.predict_proba(X), np.ones((60, 1)))
+        np.testing.assert_array_equal(one.predict_log_proba(X), np.zeros((60, 1)))
+        np.testing.assert_array_equal(list(one.staged_predict_proba(X))[-1], np.ones((60, 1)))
+    assert model.n_iter_ == 3
+    assert not model.feature_importances_.any()
+
+
+def test_a_constant_label_among_several_targets() -> None:
+    X, _, y = smooth(100)
+    Y = np.column_stack([np.zeros(100, int), y > 0])
+    model = MultiOutputClassifier(HistGradientBoostingClassifier(max_iter=3)).fit(X, Y)
+    assert [p.shape for p in model.predict_proba(X)] == [(100, 1), (100, 2)]
+    assert not model.predict(X)[:, 0].any()
 
 
 # ----------------------------------------------------------------------------------------------------- extreme weights

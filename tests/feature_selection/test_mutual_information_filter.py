@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.metrics import mutual_info_score
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 import summula
 from summula.core.errors import DataError, ParameterError
 from summula.feature_selection import MutualInformationFilter
+from summula.naive_bayes import MixedNB
 
 rng = np.random.default_rng(0)
 N = 400
@@ -105,6 +110,59 @@ def test_frames_files_and_saved_models(tmp_path):
     np.testing.assert_array_equal(streamed.mutual_information_, model.mutual_information_)
     summula.save(model, tmp_path / "model")
     np.testing.assert_array_equal(summula.load(tmp_path / "model").transform(frame), model.transform(frame))
+
+
+def _table():
+    own = np.random.default_rng(5)
+    towns = np.where(LABELS == 0, "Bonn", own.choice(["Ulm", "Trier", "Bonn"], N)).astype(object)
+    towns[::40] = None
+    return pd.DataFrame(
+        {
+            "town": towns,
+            "noise": own.choice(list("xyz"), N),
+            "flag": LABELS == 1,
+            "height": X[:, 2],
+            "die": pd.Categorical(X[:, 1].astype(int)),
+        }
+    )
+
+
+def test_categories_have_the_information_of_their_table():
+    frame = _table()
+    model = MutualInformationFilter(k=3).fit(frame, LABELS)
+    for j, column in enumerate([frame["town"].fillna("missing"), frame["noise"], frame["flag"], None, frame["die"]]):
+        if column is not None:
+            assert model.mutual_information_[j] == pytest.approx(mutual_info_score(column, LABELS), abs=1e-12)
+    assert model.is_categorical_.tolist() == [True, True, False, False, True]
+    assert model.category_levels_ == {"town": ("Bonn", "Trier", "Ulm"), "noise": ("x", "y", "z")}
+    pd.testing.assert_frame_equal(model.transform(frame), frame[["town", "flag", "height"]])
+    with pytest.raises(DataError, match="'town' contains numbers, but was text"):
+        model.transform(frame.assign(town=1.0))
+    with pytest.raises(DataError, match="Column 'height' has 1 missing value"):
+        MutualInformationFilter().fit(frame.assign(height=np.where(np.arange(N) == 7, np.nan, X[:, 2])), LABELS)
+
+
+def test_containers_of_categories_agree(tmp_path):
+    frame = _table().assign(y=LABELS)
+    model = MutualInformationFilter(k=3).fit(frame, "y")
+    names = model.get_feature_names_out().tolist()
+    frame.to_parquet(tmp_path / "t.parquet")
+    others = [pl.from_pandas(frame), pa.Table.from_pandas(frame), dd.from_pandas(frame, npartitions=3),
+              summula.scan(tmp_path / "t.parquet")]  # fmt: skip
+    for other in others:
+        same = MutualInformationFilter(k=3).fit(other, "y")
+        np.testing.assert_array_equal(same.mutual_information_, model.mutual_information_)
+        selected = same.transform(other)
+        assert type(selected) is type(other)
+        assert list(getattr(selected, "column_names", selected.columns)) == names
+    assert list(MutualInformationFilter(k=3).fit(others[2], "y").transform(others[2]).compute().columns) == names
+    summula.save(model, tmp_path / "model")
+    pd.testing.assert_frame_equal(summula.load(tmp_path / "model").transform(frame), model.transform(frame))
+    words = frame.assign(y=np.array(["a", "b", "c"])[LABELS])
+    by_name = MutualInformationFilter(k=3).fit(words, "y")
+    np.testing.assert_array_equal(by_name.mutual_information_, model.mutual_information_)
+    assert list(by_name.transform(words).columns) == names
+    assert make_pipeline(MutualInformationFilter(k=3), MixedNB()).fit(_table(), LABELS).score(_table(), LABELS) > 0.8
 
 
 def test_scikit_learn_checks():

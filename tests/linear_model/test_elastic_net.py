@@ -129,6 +129,15 @@ def test_choosing_alpha(shape):
     assert place == 0 or mean[place - 1] > limit
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_paths_of_splits_of_two_rows_are_those_of_scikit_learn_with_a_small_tol(seed):
+    rng = np.random.default_rng(seed)
+    X, y, alphas = rng.normal(size=(3, 2)), rng.normal(size=3), [1.0, 0.1, 1e-3]
+    ours = LassoCV(cv=3, alphas=alphas, tol=1e-12).fit(X, y)
+    other = theirs.LassoCV(cv=3, alphas=alphas, tol=1e-13, max_iter=1_000_000).fit(X, y)
+    np.testing.assert_allclose(ours.mse_path_, other.mse_path_, rtol=1e-9)
+
+
 def test_choosing_the_ratio_and_splitters():
     X, y, _ = data()
     ours = ElasticNetCV(l1_ratio=[0.2, 0.9], cv=3, tol=1e-8, alphas=20).fit(X, y)

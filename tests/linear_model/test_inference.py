@@ -11,7 +11,7 @@ from scipy import sparse, stats
 
 from summula import DataError, ParameterError, engine
 from summula.core.data import training_data as training
-from summula.linear_model import LinearRegression, PolynomialRegression, Ridge
+from summula.linear_model import LinearRegression, LogisticRegression, PolynomialRegression, Ridge
 
 COVARIANCES = ("classical", "HC0", "HC1", "HC2", "HC3")
 FACTS = ("r2", "adjusted_r2", "residual_sd", "f_statistic", "f_p_value", "log_likelihood", "aic", "bic", "df_residual")
@@ -59,6 +59,21 @@ def test_the_table_has_one_row_a_term_the_intercept_first():
     assert list(frame.columns) == ["term", *COLUMNS]
     assert list(frame["term"]) == ["intercept", "x0", "x1", "x2"]
     assert list(LinearRegression(fit_intercept=False).fit(X, y).summary().to_frame()["term"]) == ["x0", "x1", "x2"]
+
+
+def test_intervals_of_a_level_next_to_one_are_finite():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = X[:, 0] + rng.normal(size=200)
+    level = 1 - 2.0**-53
+    model = LinearRegression().fit(X, y)
+    found = model.summary(level=level)
+    half = stats.t(197).isf(2.0**-54) * found.std_error
+    np.testing.assert_allclose(found.ci_high, found.estimate + half, rtol=1e-12)
+    np.testing.assert_allclose(found.ci_low, found.estimate - half, rtol=1e-12)
+    found = LogisticRegression(C=np.inf).fit(X, y > 0).summary(level=level)
+    np.testing.assert_allclose(found.ci_high, found.estimate + stats.norm.isf(2.0**-54) * found.std_error, rtol=1e-12)
+    assert np.isfinite(model.predict(X[:2], interval=level)).all()
 
 
 def test_the_level_of_the_intervals():

@@ -408,6 +408,16 @@ class TestLeaveOneOut:
             np.testing.assert_allclose(alone.standard_errors_, model.standard_errors_[:, j], rtol=1e-8)
         assert model.certificate_.verify(X, y, w)
 
+    @pytest.mark.parametrize("scoring", [None, "r2"])
+    def test_one_target_of_two_dimensions_has_scikit_learns_shapes(self, scoring):
+        X, y, _ = data(40, 3)
+        options = {"scoring": scoring, "alpha_per_target": True}
+        model, theirs = (kind(ALPHAS, **options).fit(X, y.reshape(-1, 1)) for kind in (RidgeCV, Theirs))
+        assert model.best_score_.shape == theirs.best_score_.shape == (1,)
+        for name in ("alpha_", "coef_", "intercept_"):
+            assert np.shape(getattr(model, name)) == np.shape(getattr(theirs, name))
+        assert type(RidgeCV(ALPHAS, **options).fit(X, y).best_score_) is float
+
     def test_rows_of_weight_zero_are_not_there_but_are_predicted(self):
         for shape in ((60, 6), (30, 40), (50, 40)):  # the last: fewer rows than columns once those are gone
             X, y, w = data(*shape)

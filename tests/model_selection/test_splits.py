@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.tree import DecisionTreeClassifier
 
 import summula
@@ -170,3 +176,46 @@ def test_splits_with_validation_rows_and_bad_candidates():
         select([], A, B)
     with pytest.raises(DataError, match="needs the targets"):
         select(Ridge(), A)
+
+
+@pytest.mark.parametrize("convert", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
+def test_targets_by_name(convert: Any) -> None:
+    frame = load_diabetes(as_frame=True).frame
+    X, y = frame.drop(columns="target"), frame["target"]
+    by_name = select([Ridge()], convert(frame), "target", random_state=0)
+    expected = select([Ridge()], X, y, random_state=0)
+    assert str(by_name) == str(expected)
+    rows = Split(convert(frame), ["target", "bmi"], random_state=0).train()
+    assert (rows.X.shape[1], rows.y.shape[1]) == (9, 2)
+    with pytest.raises(DataError, match="no column 'taget'; did you mean 'target'"):
+        Split(convert(frame), "taget")
+    labels = np.where(y > 100, "high", "low").tolist()
+    assert len(Split(X, labels, random_state=0).train().y) == 354  # a list of text may be labels
+
+
+def test_the_score_of_the_selection_is_reported_for_the_test_rows() -> None:
+    X, y = A, B
+    found = select([Ridge()], X, y, scoring="neg_mean_absolute_error", random_state=0)
+    test = found.split.test_indices
+    error = np.abs(found.best_estimator.predict(X[test]) - y[test]).mean()
+    assert found.test_score == pytest.approx(-error, rel=1e-12)
+    assert found.verdict.endswith(f"used once; the neg_mean_absolute_error on them is {-error:.4g}.")
+    plain = select([Ridge()], X, y, random_state=0)
+    assert plain.test_score == pytest.approx(plain.best_estimator.score(X[test], y[test]), rel=1e-12)
+    scorer = make_scorer(mean_absolute_error, greater_is_better=False)
+    assert select([Ridge()], X, y, scoring=scorer, random_state=0).test_score == found.test_score
+
+
+@pytest.mark.parametrize(
+    ("scoring", "words"),
+    [
+        ("neg_mean_absolute_eror", "not the name of a scorer of scikit-learn; did you mean 'neg_mean_absolute_error'?"),
+        ("xyz", "get_scorer_names() lists them"),
+        (3, "must be the name of a scorer, such as 'accuracy' or 'r2', or a function of (estimator, X, y); got 3"),
+        (mean_absolute_error, "is passed as sklearn.metrics.make_scorer(mean_absolute_error), with"),
+        (lambda a, b: 0.0, "a function f of (y_true, y_pred) is passed as sklearn.metrics.make_scorer(f)"),
+    ],
+)
+def test_bad_scores_of_a_selection(scoring: Any, words: str) -> None:
+    with pytest.raises(ParameterError, match=re.escape(words)):
+        select([Ridge()], A, B, scoring=scoring)

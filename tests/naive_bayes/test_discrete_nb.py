@@ -12,6 +12,7 @@ import pytest
 import sklearn.naive_bayes as peers
 from scipy import sparse, stats
 from scipy.special import logsumexp
+from sklearn.preprocessing import OrdinalEncoder
 
 import summula
 from summula.core.errors import DataError, ParameterError
@@ -144,6 +145,29 @@ class TestMixed:
         ours = MixedNB("categorical").fit(COUNTS, LABELS)
         np.testing.assert_allclose(
             ours.predict_joint_log_proba(COUNTS), CategoricalNB().fit(COUNTS, LABELS).predict_joint_log_proba(COUNTS)
+        )
+
+    def test_booleans_are_numbers_in_every_container(self, tmp_path: Path) -> None:
+        """Files do not tell them from integers."""
+        frame = pd.DataFrame({"b": [True, False, True, False], "x": [1.0, 2.0, 4.0, 3.0], "y": [0, 0, 1, 1]})
+        frame.to_parquet(tmp_path / "t.parquet")
+        frame.to_csv(tmp_path / "t.csv")
+        for name in ("t.parquet", "t.csv"):
+            scanned = summula.scan(tmp_path / name, columns=["b", "x", "y"])
+            assert MixedNB().fit(scanned, "y").families_ == ("gaussian", "gaussian")
+        assert MixedNB().fit(frame, "y").families_ == ("gaussian", "gaussian")
+        assert MixedNB({"b": "bernoulli"}).fit(frame, "y").families_ == ("bernoulli", "gaussian")
+        assert MixedNB().fit(frame[["b"]].to_numpy(), frame["y"]).families_ == ("gaussian",)
+
+    def test_the_advice_for_text_works(self) -> None:
+        frame = self.table[["town"]].fillna("none")
+        for X in (frame, frame.to_numpy()):
+            with pytest.raises(DataError, match="encode the column with OrdinalEncoder, or pass a frame to MixedNB"):
+                CategoricalNB().fit(X, self.label)
+        coded = CategoricalNB().fit(OrdinalEncoder().fit_transform(frame), self.label)
+        mixed = MixedNB().fit(frame, self.label)
+        np.testing.assert_allclose(
+            coded.predict_joint_log_proba(OrdinalEncoder().fit_transform(frame)), mixed.predict_joint_log_proba(frame)
         )
 
     def test_bad_families(self) -> None:

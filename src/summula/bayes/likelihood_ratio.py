@@ -15,13 +15,14 @@ test with the same errors needs fewer observations on average. Reference: Wald (
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from summula.bayes.densities import check_probabilities, density_of, item_of, listed
+from summula.bayes.labelled import list_or_dict
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.input.argument_values import numbers_in
 from summula.stats.bounds import check_delta
@@ -59,10 +60,10 @@ def likelihood_ratio_test(
     density1, density0 : dict, callable or distribution
         Distributions of an observation in the states 1 and 0: {observation: probability}, a density, or anything with
         `logpdf` or `logpmf`.
-    priors : pair of float, default=(0.5, 0.5)
-        Prior probabilities of the states 0 and 1.
-    costs : array-like of shape (2, 2), default=((0, 1), (1, 0))
-        costs[action, state]; each action must be the cheaper one in its own state.
+    priors : pair of float, Series or dict, default=(0.5, 0.5)
+        Prior probabilities of the states 0 and 1, or {0: probability, 1: probability}.
+    costs : array-like of shape (2, 2), DataFrame or dict of dicts, default=((0, 1), (1, 0))
+        costs[action, state], or {action: {state: cost}}; each action must be the cheaper one in its own state.
 
     Returns
     -------
@@ -77,8 +78,9 @@ def likelihood_ratio_test(
     >>> likelihood_ratio_test([0.9, 0.4], norm(1, 1), norm(0, 1), costs=[[0, 1], [3, 0]]).decision
     0
     """
-    prior = check_probabilities(priors, "The priors", sums=True)
-    table = numbers_in("costs", costs)
+    prior = check_probabilities(_in_order(priors, "priors"), "The priors", sums=True)
+    costs = _in_order(costs, "costs")
+    table = numbers_in("costs", [_in_order(row, "costs") for row in costs] if isinstance(costs, list) else costs)
     if prior.shape != (2,) or table.shape != (2, 2):
         raise ParameterError(
             f"Two states need 2 priors and costs of shape (2, 2), actions by states; got {len(prior)}, {table.shape}."
@@ -99,6 +101,16 @@ def likelihood_ratio_test(
         )
     ratio = float(ratios.sum())
     return LikelihoodRatio(int(ratio > threshold), ratio, threshold)
+
+
+def _in_order(values: Any, name: str) -> Any:
+    """Return the values of a dict with the keys 0 and 1, or of a pandas object, as a list; others unchanged."""
+    values = list_or_dict(values)
+    if not isinstance(values, Mapping):
+        return values
+    if set(values) != {0, 1}:
+        raise ParameterError(f"{name} must be a pair, or a dict with the keys 0 and 1; got the keys {list(values)!r}.")
+    return [values[0], values[1]]
 
 
 def _log_ratios(xs: Any, density1: Any, density0: Any) -> Array:

@@ -12,7 +12,9 @@ between points of a grid are found by bisection, and pieces are integrated one b
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -352,10 +354,36 @@ def _integrate(problem: DecisionProblem, decide: Rule, grid: tuple[Array, Array]
         )
     fine, pieces = grid
     edges = np.unique(np.concatenate([_changes(decide, fine), pieces]))
+    value, error, calls = _adaptive(problem, edges, lambda x: problem.costs[decide(x)])
+    error += float(np.abs(problem.costs).max()) * (2 * _TAIL + _missed_mass(problem, edges))
+    return DecisionRisk(value, value - error, value + error, "quadrature", calls)
+
+
+def _missed_mass(problem: DecisionProblem, edges: Array) -> float:
+    """Return the probability that is missing from the integrals of the densities, or too much.
+
+    Nearer to a pole than the spacing of floating-point numbers there may be much of it, unless the pole is at 0. Plain
+    functions may not be normalised, so only distributions count.
+    """
+    missed = 0.0
+    for density, prior, one in zip(problem._densities, problem.priors, np.eye(len(problem.states)), strict=True):
+        if hasattr(density.given, "logpdf"):
+            mass = _adaptive(problem, edges, functools.partial(_repeated, one))[0]
+            missed += abs(float(prior) - mass)
+    return missed
+
+
+def _repeated(row: Array, x: Array) -> Array:
+    """Return one row for each point."""
+    return np.tile(row, (len(x), 1))
+
+
+def _adaptive(problem: DecisionProblem, edges: Array, costs: Callable[[Array], Array]) -> tuple[float, float, int]:
+    """Integrate the costs of states, which are constant between edges; return the integral, its error, and calls."""
     low, high = edges[:-1], edges[1:]
-    value, error, calls = 0.0, 2 * _TAIL * float(np.abs(problem.costs).max()), 0
+    value, error, calls = 0.0, 0.0, 0
     for _ in range(_HALVINGS):
-        parts, uncertain = _gauss(problem, decide, low, high)
+        parts, uncertain = _gauss(problem, costs, low, high)
         calls += len(low) * len(_NODES)
         left = uncertain > 1e-14 + 1e-11 * np.abs(parts)
         value, error = value + math.fsum(parts[~left]), error + math.fsum(uncertain[~left])
@@ -364,12 +392,11 @@ def _integrate(problem: DecisionProblem, decide: Rule, grid: tuple[Array, Array]
             break
         middle = (low + high) / 2
         low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
-    value, error = value + math.fsum(parts), error + math.fsum(uncertain)
-    return DecisionRisk(value, value - error, value + error, "quadrature", calls)
+    return value + math.fsum(parts), error + math.fsum(uncertain), calls
 
 
-def _gauss(problem: DecisionProblem, decide: Rule, low: Array, high: Array) -> tuple[Array, Array]:
-    """Integrate over pieces without a change of action; the error is the difference of Gauss and Lobatto rules."""
+def _gauss(problem: DecisionProblem, costs: Callable[[Array], Array], low: Array, high: Array) -> tuple[Array, Array]:
+    """Integrate over pieces with constant costs; the error is the difference of Gauss and Lobatto rules."""
     half, middle = (high - low) / 2, (high + low) / 2
     x = middle[:, None] + half[:, None] * _NODES
     with np.errstate(over="ignore"):
@@ -377,7 +404,7 @@ def _gauss(problem: DecisionProblem, decide: Rule, low: Array, high: Array) -> t
     # The end of a piece may be a pole of a density: the largest finite value is used there, and the piece is uncertain.
     pole = np.isinf(joint)
     np.copyto(joint, np.where(pole, 0.0, joint).max(axis=1, keepdims=True), where=pole)
-    paid = np.einsum("pns,ps->pn", joint, problem.costs[decide(middle)])
+    paid = np.einsum("pns,ps->pn", joint, costs(middle))
     parts, coarse = half * (paid[:, _COARSE:] @ _FINE_WEIGHTS), half * (paid[:, :_COARSE] @ _COARSE_WEIGHTS)
     return parts, np.abs(parts - coarse) + np.where(pole.any(axis=(1, 2)), 2 * np.abs(parts), 0.0)
 

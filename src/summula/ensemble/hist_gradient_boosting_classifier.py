@@ -1,8 +1,8 @@
 """Histogram-based gradient boosting for classification.
 
 For two classes there is one score, whose sigmoid is the probability of the second; for K > 2 classes there is one score
-per class, and the probabilities are their softmax. The losses are in `boosting_losses.py`, the algorithm in
-`boosting.py`.
+per class, and the probabilities are their softmax. A single class has probability 1. The losses are in
+`boosting_losses.py`, the algorithm in `boosting.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, mapping, none, one_of
 from summula.core.model_files import schema
 from summula.ensemble.histogram.base import SHARED_PARAMETERS, HistGradientBoosting
-from summula.ensemble.histogram.boosting_losses import Binary, Loss, Multiclass
+from summula.ensemble.histogram.boosting_losses import Binary, Loss, Multiclass, SingleClass
 from summula.ensemble.stagewise.staged import StagedClassifier
 
 __all__ = ["HistGradientBoostingClassifier"]
@@ -27,12 +27,16 @@ Array = NDArray[Any]
 
 
 def _counts_scores(model: Any, sizes: schema.Sizes) -> str | None:
-    scores = 1 if sizes["n_classes"] == 2 else sizes["n_classes"]
-    return None if sizes["n_scores"] == scores else f"{sizes['n_classes']} classes have {sizes['n_scores']} scores"
+    scores = 1 if sizes["n_classes"] <= 2 else sizes["n_classes"]
+    if sizes["n_scores"] != scores:
+        return f"{sizes['n_classes']} classes have {sizes['n_scores']} scores"
+    if sizes["n_classes"] == 1 and (model._nodes.value.any() or model._start.any()):
+        return "the scores of a single class must be 0"
+    return None
 
 
 @inherit_docs()
-@schema.saved(_counts_scores, classes_=schema.Labels("n_classes", low=2))
+@schema.saved(_counts_scores, classes_=schema.Labels("n_classes"))
 class HistGradientBoostingClassifier(HistGradientBoosting, StagedClassifier):
     """Histogram-based gradient boosting classifier.
 
@@ -63,6 +67,7 @@ class HistGradientBoostingClassifier(HistGradientBoosting, StagedClassifier):
     array(['low', 'high'], dtype='<U4')
     """
 
+    _fewest_classes = 1
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "loss": (one_of("log_loss"),),
         **SHARED_PARAMETERS,
@@ -121,7 +126,8 @@ class HistGradientBoostingClassifier(HistGradientBoosting, StagedClassifier):
         self.max_time = max_time
 
     def _make_loss(self) -> Loss:
-        return Binary() if len(self.classes_) == 2 else Multiclass(len(self.classes_))
+        K = len(self.classes_)
+        return (SingleClass(), Binary())[K - 1] if K <= 2 else Multiclass(K)
 
     def _row_weights(self, y: Array, weight: Array | None) -> Array | None:
         if self.class_weight is None:

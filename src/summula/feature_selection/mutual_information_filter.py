@@ -4,8 +4,9 @@
 
 from a table of counts per feature: a sum over rows, in a second pass after the one for the bins. A feature with few
 distinct values has one bin for each; others are discretised at their quantiles, and so is a numeric target with many
-values. The filter scores features individually: it is fast, but does not detect features that are only jointly
-informative. With m bins and K target values an irrelevant feature has about (m - 1)(K - 1) / (2 n) nats by chance.
+values. Categories have one bin each, and a further one for missing values. The filter scores features individually: it
+is fast, but does not detect features that are only jointly informative. With m bins and K target values an irrelevant
+feature has about (m - 1)(K - 1) / (2 n) nats by chance.
 
 Reference: Cover and Thomas, Elements of Information Theory, chapter 2; Guyon and Elisseeff (2003), JMLR 3.
 """
@@ -23,6 +24,9 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from summula.core.data.chunks import Chunk, Part
+from summula.core.data.frames import is_frame, opened, pop_columns
+from summula.core.data.scan import Scan
+from summula.core.data.sources import Source
 from summula.core.engine.random import choice, stream_key
 from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, boolean, integer, one_of
@@ -32,6 +36,7 @@ from summula.core.model_files import schema
 from summula.core.numerics.function_sums import FunctionSum
 from summula.core.numerics.sums import Sum
 from summula.stats.information import mutual_information
+from summula.tree.columns.categories import Categories, check_kinds
 
 __all__ = ["MutualInformationFilter"]
 
@@ -39,6 +44,7 @@ Array = NDArray[Any]
 
 _SAMPLED = 200_000  # maximum number of rows used for the bins
 _MOST_CLASSES = 1_000  # maximum number of integers treated as classes in a target,
+_MISSING = -(2.0**500)  # code of missing categories: below all others, and sums of it are finite
 _ROWS_PER_CLASS = 20  # if each has at least this number of rows on average, or there are no more values than bins
 
 
@@ -47,6 +53,19 @@ class _Bins(NamedTuple):
 
     features: list[Array]
     target: Array
+
+
+class _Levels(Categories):
+    """Encoder of categorical columns in which missing values are a category."""
+
+    def codes(self, name: str, values: Any, start: int = 0) -> Array:
+        """Return the codes of some values of a column."""
+        codes = super().codes(name, values, start)
+        return np.where(np.isnan(codes), _MISSING, codes)
+
+    def known(self) -> Categories:
+        """Return an encoder with these texts that learns no others."""
+        return _Levels(self.estimator, self.texts)
 
 
 @dataclass(frozen=True)
@@ -80,6 +99,8 @@ def _support_rule(model: Any, sizes: schema.Sizes) -> str | None:
     _support_rule,
     mutual_information_=schema.Array("float64", "n_features", low=0.0),
     support_=schema.Array("bool", "n_features"),
+    is_categorical_=schema.Maybe(schema.Array("bool", "n_features")),
+    category_levels_=schema.Maybe(schema.Dict(schema.Text(), schema.Items(schema.Text(), low=1))),
 )
 class MutualInformationFilter(Transformer, SelectorMixin):
     """Select the features with the largest mutual information with the target.
@@ -89,7 +110,9 @@ class MutualInformationFilter(Transformer, SelectorMixin):
     k : int or "all", default=10
         Number of features to select; all, if there are fewer.
     n_bins : int, default=10
-        Number of bins of features with more distinct values than that, and of a numeric target.
+        Number of bins of numeric features with more distinct values than that, and of a numeric target. Columns of text
+        or categories have one bin per category, of which there should be far fewer than rows (no identifiers), and one
+        for missing values; numeric columns must be complete.
     discrete_target : bool or "auto", default="auto"
         Whether every value of the target is a class; otherwise it is discretised. "auto" is True for text, and for
         integers with at most `n_bins` values, or at least 20 rows per value.
@@ -100,6 +123,10 @@ class MutualInformationFilter(Transformer, SelectorMixin):
         Mutual information of each feature with the target, in nats.
     support_ : ndarray of shape (n_features,), bool
         The selected features; ties go to the first.
+    is_categorical_ : ndarray of shape (n_features,), bool
+        The columns of text or categories.
+    category_levels_ : dict
+        Sorted levels of each text column, by name.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -117,6 +144,9 @@ class MutualInformationFilter(Transformer, SelectorMixin):
     """
 
     _accepts_sparse = False
+    _factored = True  # text is categorical
+    category_levels_: dict[str, tuple[str, ...]]
+    is_categorical_: Array
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "k": (integer(1), one_of("all")),
         "n_bins": (integer(2),),
@@ -142,11 +172,10 @@ class MutualInformationFilter(Transformer, SelectorMixin):
         -------
         self
         """
-        numbers = _as_numbers(y)
-        with self._fitting(X, numbers, sample_weight) as run:
+        with self._fitting(X, y, sample_weight) as run:
             if run.source.n_targets != 1:
                 raise DataError(f"MutualInformationFilter takes one target; y has {run.source.n_targets} columns.")
-            sums = run.sum(_Counts, self._bins(run, is_text=numbers is not y))
+            sums = run.sum(_Counts, self._bins(run, is_text=_labels_of(X, y) is not None))
             found = [mutual_information(table / table.sum()) for table in sums.tables]
             self.mutual_information_ = np.array(found)
             d = len(found)
@@ -154,6 +183,52 @@ class MutualInformationFilter(Transformer, SelectorMixin):
             self.support_ = np.zeros(d, bool)
             self.support_[order[: d if self.k == "all" else self.k]] = True
         return self
+
+    def _source(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> Source:
+        if (labels := _labels_of(X, y)) is not None:
+            X = pop_columns(X, [y])[0] if isinstance(y, str) else X
+            y = _as_numbers(labels)
+        return super()._source(X, y, sample_weight, **options)
+
+    def _open_factors(self, X: Any, others: list[str], reset: bool) -> tuple[Any, Categories]:
+        return X, _Levels(type(self).__name__, None if reset else getattr(self, "category_levels_", {}))
+
+    def _close_factors(self, X: Any, source: Source, factors: Any, reset: bool) -> None:
+        if not reset:
+            check_kinds(X, source, factors)
+            return
+        self.category_levels_ = dict(factors.texts)
+        found = {*factors.found, *getattr(X, "categories", ())}  # the latter of files
+        self.is_categorical_ = np.array([name in found for name in source.names or [None] * source.n_features])
+
+    @property
+    def _example_levels(self) -> dict[str, tuple[Any, ...]]:
+        """Return example levels of categorical columns, to try a method before it is applied to a Dask frame."""
+        names = map(str, getattr(self, "feature_names_in_", ()))
+        numbers = {name: (1.0,) for name, there in zip(names, self.is_categorical_, strict=False) if there}
+        return numbers | self.category_levels_
+
+    def transform(self, X: Any) -> Any:
+        """Select columns.
+
+        Parameters
+        ----------
+        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_selected); for a scan an iterator of such blocks, which estimators take as X; a
+        Dask array, not yet computed, for a Dask collection. If the filter was fitted to columns of text or categories,
+        the selected columns in the container given: a frame, a scan or a Dask frame.
+        """
+        check_is_fitted(self)
+        if not getattr(self, "is_categorical_", self.support_[:0]).any():  # (models saved before lack it)
+            return super().transform(X)
+        self._reading(X).release()
+        names = self.get_feature_names_out().tolist()
+        if is_frame(X):
+            return opened(X).select(names).to_native()
+        return X.select(names) if isinstance(X, Scan) else X[names]
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit, then select columns of the same rows.
@@ -184,7 +259,14 @@ class MutualInformationFilter(Transformer, SelectorMixin):
             most = min(max(self.n_bins, len(y) // _ROWS_PER_CLASS), _MOST_CLASSES)
             classes = is_text or (len(distinct) <= most and bool((distinct == np.floor(distinct)).all()))
         target = _between(distinct) if classes else _cuts(y, self.n_bins)
-        return _Bins([_cuts(column, self.n_bins) for column in X.T], target)
+        names = run.source.names or [""] * X.shape[1]
+        return _Bins([self._edges(*column) for column in zip(X.T, names, self.is_categorical_, strict=True)], target)
+
+    def _edges(self, values: Array, name: str, is_categorical: bool) -> Array:
+        """Return the inner edges of the bins of a column."""
+        if name in self.category_levels_:
+            return np.arange(len(self.category_levels_[name])) - 0.5  # missing values are below
+        return _between(np.unique(values)) if is_categorical else _cuts(values, self.n_bins)
 
     def _n_outputs(self) -> int:
         return int(self.support_.sum())
@@ -240,15 +322,21 @@ def _cuts(values: Array, n_bins: int) -> Array:
     return np.unique(np.quantile(values, inner, method="inverted_cdf"))
 
 
-def _as_numbers(y: Any) -> Any:
-    """Return labels as numbers; numbers and column names unchanged."""
-    if y is None or isinstance(y, str) or not (hasattr(y, "__len__") or hasattr(y, "__array__")):
-        return y
+def _labels_of(X: Any, y: Any) -> Any:
+    """Return y if it is text or booleans, from the frame if it is the name of a column; None otherwise."""
+    if isinstance(y, str):
+        if not is_frame(X) or y not in (frame := opened(X)).columns or frame[y].dtype.is_numeric():
+            return None
+        return frame[y].to_numpy()
+    if y is None or not (hasattr(y, "__len__") or hasattr(y, "__array__")):
+        return None
     values = np.asarray(y)
-    if values.dtype.kind not in "OUSb":
-        return y
-    values = column_or_1d(values, warn=True)
+    return values if values.dtype.kind in "OUSb" else None
+
+
+def _as_numbers(labels: Any) -> Array:
+    """Return labels as numbers."""
     try:
-        return np.unique(values, return_inverse=True)[1].astype(np.float64)
+        return np.unique(column_or_1d(labels, warn=True), return_inverse=True)[1].astype(np.float64)
     except TypeError:
         raise DataError("y mixes labels that cannot be ordered, such as text and numbers: use one type.") from None

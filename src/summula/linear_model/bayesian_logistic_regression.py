@@ -327,7 +327,7 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
                 draws[0] -= self._fit.origin @ draws[1:]
             return np.array([_quantiles(row, self._weights, level) for row in draws])
         mode = np.concatenate([self._fit.intercept[:first], self._fit.coef[0]])
-        half = special.ndtri(0.5 + level / 2) * np.sqrt(np.diag(self.posterior_covariance()))
+        half = -special.ndtri((1 - level) / 2) * np.sqrt(np.diag(self.posterior_covariance()))
         return np.column_stack([mode - half, mode + half])
 
     # ------------------------------------------------------------------------------------------------------ predicting

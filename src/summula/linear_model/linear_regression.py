@@ -211,7 +211,7 @@ class LinearRegression(FormulaModel, FactorTerms, LeastSquaresModel):
         df = fit.weight - fit.rank - int(self.fit_intercept)
         if df <= 0:
             raise ParameterError("There are no residual degrees of freedom, so there are no intervals; fit more rows.")
-        half = float(special.stdtrit(df, 0.5 + level / 2)) * float(np.sqrt(fit.rss[0] / df))
+        half = -float(special.stdtrit(df, (1 - level) / 2)) * float(np.sqrt(fit.rss[0] / df))
         return functools.partial(with_interval, self._row_function(), fit, self.fit_intercept, half)
 
     @property

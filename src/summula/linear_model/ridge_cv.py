@@ -399,7 +399,8 @@ class RidgeCV(LeastSquaresModel):
                 self.coef_ = self.coef_.ravel()  # also for a column vector y, as in scikit-learn
             self.alpha_ = chosen if chosen.ndim else float(chosen)
             score = np.take_along_axis(choice.scores, choice.place[None, ...], axis=0)[0]
-            self.best_score_ = score if chosen.ndim else float(score)
+            column = self.alpha_per_target and not source.one_target  # one target of two dimensions, as in scikit-learn
+            self.best_score_ = np.atleast_1d(score) if chosen.ndim or column else float(score)
             self.scores_, self.standard_errors_ = choice.scores, choice.errors
             self.__dict__.pop("cv_results_", None)
             if choice.results is not None:

@@ -11,6 +11,8 @@ regressor has no bound without a range, so its root mean squared error has a boo
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import GroupKFold, ParameterGrid, TimeSeriesSplit
 
 from summula.certification.holdout import certify
@@ -27,7 +29,7 @@ from summula.certification.records import RiskCertificate
 from summula.core.errors import DataError, ParameterError, warn
 from summula.metrics.confidence import MetricInterval, interval
 from summula.model_selection.cross_validation import cross_val_score
-from summula.model_selection.splits import Split
+from summula.model_selection.splits import Rows, Split
 from summula.stats.bounds import check_delta
 
 __all__ = ["Candidate", "Selection", "select"]
@@ -68,6 +70,10 @@ class Selection:
     split : Split
     n_test_uses : int
         Number of times the test rows have been used, including this one; 1 unless a `Split` was used before.
+    test_score : float
+        Score on the test rows: that of the selection, `scoring` (by default the estimator's `score`).
+    scoring : str or None
+        Name of that score; None for the estimator's own.
     """
 
     best_name: str
@@ -76,6 +82,8 @@ class Selection:
     test: RiskCertificate | MetricInterval
     split: Split
     n_test_uses: int = 1
+    test_score: float = math.nan
+    scoring: str | None = None
 
     @property
     def verdict(self) -> str:
@@ -95,7 +103,8 @@ class Selection:
         uses = "used once" if self.n_test_uses == 1 else (
             f"used {self.n_test_uses} times: if the candidates depend on the earlier uses, the error is optimistic"
         )  # fmt: skip
-        result = f"observed {found.estimate:.4g} on {n:,} test rows, {uses}."
+        score = "" if self.scoring is None else f"; the {self.scoring} on them is {self.test_score:.4g}"
+        result = f"observed {found.estimate:.4g} on {n:,} test rows, {uses}{score}."
         return f"{self.best_name}, {what} without the test rows: {words}; {result}"
 
     def plot(self, *, ax: Any = None) -> Any:
@@ -138,12 +147,13 @@ def select(
         `one_standard_error` list simple candidates first.
     X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), or Split
         A `Split` brings its own rows (y is then None); its validation rows are used instead of `cv` if it has any.
-    y : array-like of shape (n_samples,) or (n_samples, n_targets)
+    y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of X
     cv : int, splitter or iterable, default=5
         Cross-validation on all rows except the test rows; a number means folds of whole groups if there are
         groups, and folds in time order for ordered rows.
     scoring : str or callable, optional
-        Score for the selection; by default the estimator's `score`.
+        Score for the selection, a name of scikit-learn or a function of (estimator, X, y); by default the estimator's
+        `score`. Of the test rows, it is reported beside the error rate or root mean squared error, which have bounds.
     test_size : float, default=0.2
         Fraction of the rows used for the test.
     one_standard_error : bool, default=False
@@ -170,6 +180,7 @@ def select(
     ('LinearDiscriminantAnalysis', 2, 1)
     """
     delta = check_delta(delta)
+    _check_scoring(scoring)
     refit = options.pop("refit", True)
     listed = list(_expanded(candidates))
     if isinstance(X, Split):
@@ -184,8 +195,39 @@ def select(
     best = _chosen(table, one_standard_error)
     rows = split.development() if refit else split.train()
     model = clone(best.estimator).fit(rows.X, rows.y)
-    tested = _tested(model, split, delta)
-    return Selection(best.name, model, table, tested, split, split.n_test_uses)
+    test = split.test()
+    tested = _tested(model, split, test, delta)
+    score = float(check_scoring(model, scoring=scoring)(model, test.X, test.y))
+    measure = scoring if scoring is None or isinstance(scoring, str) else "score"
+    return Selection(best.name, model, table, tested, split, split.n_test_uses, score, measure)
+
+
+def _check_scoring(scoring: Any) -> None:
+    """Raise ParameterError unless `scoring` is None, the name of a scorer, or a function of (estimator, X, y)."""
+    if scoring is None:
+        return
+    if isinstance(scoring, str):
+        if scoring not in (names := get_scorer_names()):
+            near = difflib.get_close_matches(scoring, names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "sklearn.metrics.get_scorer_names() lists them."
+            raise ParameterError(f"scoring={scoring!r} is not the name of a scorer of scikit-learn; {hint}")
+        return
+    if not callable(scoring):
+        raise ParameterError(
+            f"scoring must be the name of a scorer, such as 'accuracy' or 'r2', or a function of (estimator, X, y); "
+            f"got {scoring!r}."
+        )
+    try:
+        inspect.signature(scoring).bind(None, None, None)
+    except ValueError:  # a function without a signature
+        return
+    except TypeError:
+        name = getattr(scoring, "__name__", "f")
+        name = name if name.isidentifier() else "f"  # of a lambda
+        raise ParameterError(
+            f"scoring must be a function of (estimator, X, y); a function {name} of (y_true, y_pred) is passed as "
+            f"sklearn.metrics.make_scorer({name}), with greater_is_better=False if it is an error."
+        ) from None
 
 
 def _expanded(candidates: Any) -> Iterator[tuple[str, Any]]:
@@ -256,9 +298,8 @@ def _chosen(table: list[Candidate], one_standard_error: bool) -> Candidate:
     return next(one for one in table if one.score >= best.score - best.standard_error)
 
 
-def _tested(model: Any, split: Split, delta: float) -> RiskCertificate | MetricInterval:
-    """Use the test rows: whole groups are the independent units, where there are groups."""
-    rows = split.test()
+def _tested(model: Any, split: Split, rows: Rows, delta: float) -> RiskCertificate | MetricInterval:
+    """Bound the error by the test rows: whole groups are the independent units, where there are groups."""
     groups = None if split.groups is None else split.groups[split.test_indices]
     if is_classifier(model):
         return certify(model, rows.X, rows.y, delta=delta, groups=groups)

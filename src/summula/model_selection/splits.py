@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 
+from summula.core.data.frames import is_frame, opened, pop_columns
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, HoldoutWarning, ParameterError, warn
+from summula.core.estimator.input.scan_columns import is_list_of_names
 from summula.model_selection.row_selection import count_rows, indexable, take_rows
 
 __all__ = ["Rows", "Split"]
@@ -37,7 +39,8 @@ class Split:
     Parameters
     ----------
     X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,) or (n_samples, n_targets)
+    y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of X
+        Named columns are not features.
     test : float, default=0.2
         Fraction of the rows (or of the groups) used for the test.
     validation : float, default=0.0
@@ -83,6 +86,7 @@ class Split:
         ordered: bool = False,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
+        X, y = _without_targets(X, y)
         self._X, self._y = indexable(X), indexable(y, "y")
         n = count_rows(self._X)
         if count_rows(self._y) != n:
@@ -137,6 +141,19 @@ class Split:
         sizes = [len(one) for one in (self.train_indices, self.validation_indices, self.test_indices)]
         named = f"{sizes[0]} training, {sizes[1]} validation, {sizes[2]} test rows"
         return f"Split({named}; test used {self.n_test_uses} times)"
+
+
+def _without_targets(X: Any, y: Any) -> tuple[Any, Any]:
+    """Return features and targets, with targets that are names of columns taken from the frame."""
+    if not is_frame(X):
+        return X, y
+    frame = opened(X)
+    if isinstance(y, str):
+        X, popped = pop_columns(X, [y])
+        return X, popped[0].to_native()
+    if is_list_of_names(y) and len(y) != len(frame) and set(y) <= set(frame.columns):  # else labels
+        return pop_columns(X, y)[0], frame.select(list(y)).to_native()
+    return X, y
 
 
 def _ordinal(n: int) -> str:

@@ -133,7 +133,8 @@ class MixedNB(AdditiveClassifier, GenerativeClassifier):
     families : "auto", str, dict or sequence, default="auto"
         The distribution of each column: "gaussian", "bernoulli" or "categorical". A single name applies to all columns,
         a dict maps names or indices of columns to families (the other columns are "auto"). "auto" treats text and
-        categorical columns as categorical, and numeric columns as gaussian.
+        categorical columns as categorical, and others as gaussian, also columns of booleans: files do not tell these
+        from integers, and every container gives the same model. Name them, as in {"member": "bernoulli"}.
     alpha : float, default=1.0
         Pseudo-count of every category (Laplace smoothing).
     var_smoothing : float, default=1e-9

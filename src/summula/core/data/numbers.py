@@ -35,6 +35,8 @@ _HOURS = "{} / np.timedelta64(1, 'h')"
 # Types of objects that NumPy converts to float64 silently, but wrongly.
 _SILENT = (np.datetime64, np.timedelta64, np.complexfloating, datetime.date, datetime.timedelta, complex)
 _ENCODE = "encode the column (for example with OneHotEncoder) or leave it out"
+# The advice of estimators whose columns are categories, which indicators would take apart.
+_ENCODE_CATEGORIES = {"CategoricalNB": "encode the column with OrdinalEncoder, or pass a frame to MixedNB"}
 
 
 class Origin(NamedTuple):
@@ -256,7 +258,9 @@ def _object_error(value: Any, origin: Origin, row: int, estimator: str) -> DataE
 def _first_text(values: Array, origin: Origin, estimator: str) -> DataError:
     place = (0,) * values.ndim
     if not values.size:
-        return DataError(f"{origin.label} contains text; {estimator} needs numbers: {origin.advice}.")
+        return DataError(
+            f"{origin.label} contains text; {estimator} needs numbers: {_advice(estimator, origin.advice)}."
+        )
     return text_error(origin.at(place).label, values[place], 0, estimator, origin.advice)
 
 
@@ -265,8 +269,13 @@ def text_error(label: str, value: Any, row: int, estimator: str, advice: str = _
     return RowError(
         f"{label} contains {_shown(value)}",
         row,
-        f", could not convert it to a number; {estimator} needs numbers: {advice}.",
+        f", could not convert it to a number; {estimator} needs numbers: {_advice(estimator, advice)}.",
     )
+
+
+def _advice(estimator: str, advice: str) -> str:
+    """Return the remedy for text."""
+    return _ENCODE_CATEGORIES.get(estimator, advice) if advice == _ENCODE else advice
 
 
 def _shown(value: Any) -> str:

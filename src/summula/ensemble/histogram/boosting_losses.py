@@ -7,6 +7,7 @@
     gamma             z + y e^-z                g = 1 - y e^-z                 h = y e^-z
     binary log-loss   log(1 + e^z) - y z        g = p - y                      h = p (1 - p),  p = 1 / (1 + e^-z)
     multiclass        log sum_k e^z_k - z_y     g_k = p_k - [y = k]            h_k = p_k (1 - p_k)
+    a single class    0                         g = 0                          h = 1
 
 Values and derivatives come from `summula.losses`; the values of poisson and gamma are without the terms in y alone, as
 scikit-learn reports them. Sample weights multiply all three. The second and third loss have no curvature: splits are
@@ -27,7 +28,7 @@ from summula.core.numerics.exponentials import exponential, sigmoid
 from summula.ensemble.histogram.boosting_kernels import binary_slopes, softmax_slopes
 from summula.losses import Logistic, Multinomial, score_losses
 
-__all__ = ["LOSSES", "Binary", "Loss", "Multiclass", "Pinball", "weighted_quantile"]
+__all__ = ["LOSSES", "Binary", "Loss", "Multiclass", "Pinball", "SingleClass", "weighted_quantile"]
 
 Array = NDArray[Any]
 
@@ -214,6 +215,22 @@ class Multiclass(Loss):
     def mean(self, z: Array) -> Array:
         """Return the probabilities."""
         return np.asarray(special.softmax(z, axis=0))
+
+
+class SingleClass(Loss):
+    """The log-loss of a single class, whose probability is 1: no tree has a split."""
+
+    def block(self, y: Array, z: Array) -> Block:
+        """See the table in the module docstring."""
+        return Block(np.zeros(len(y)), np.zeros((1, len(y))), None)
+
+    def start(self, y: Array, weight: Array | None) -> Array:
+        """Return a score of 0."""
+        return np.zeros(1)
+
+    def mean(self, z: Array) -> Array:
+        """Return the probability, 1."""
+        return np.ones(z.shape)
 
 
 # Regression losses by name; "quantile" also has a level.

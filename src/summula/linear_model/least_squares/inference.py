@@ -153,7 +153,7 @@ def summarise(
         statistic = beta / error
         # For an exact fit the errors are 0, and 0/0 for a zero coefficient is NaN.
         p_value = 2 * special.stdtr(max(df_t, 1), -np.abs(statistic))
-    half = special.stdtrit(max(df_t, 1), 0.5 + level / 2) * error
+    half = -special.stdtrit(max(df_t, 1), (1 - level) / 2) * error  # the upper quantile would round to 1
     terms = (("intercept",) if intercept else ()) + names.terms
     many = t > 1
     return Summary(

@@ -261,7 +261,7 @@ def summarise(inputs: SummaryInputs, options: SummaryOptions, run: Run | None) -
     beta = _estimates(fit, problem)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = beta / error
-    half = special.ndtri(0.5 + options.level / 2) * error
+    half = -special.ndtri((1 - options.level) / 2) * error
     terms = (("intercept",) if problem.intercept else ()) + inputs.names.terms
     several = problem.outputs > 1
     summary = Summary(
