@@ -27,7 +27,8 @@ ratios count: times vary from run to run on one machine. *Off by* measures the q
 fits the relative distance of the objective (for boosted trees of two classes: of the area under the ROC
 curve) from the best one reached, for transforms the error. A result
 outside the workload's tolerance is marked, since times of unequal results are not comparable. *Memory* is
-the peak above the data, measured in a separate process. Cold-start rows run in new processes.
+the peak above the data, measured in a separate process. Cold-start rows run in new processes. The machines are listed
+below the table, and the command of each run is in `benchmarks/results.json`.
 """
 
 _HEADER = """
@@ -78,10 +79,13 @@ def _time(seconds: float) -> str:
 
 
 def _runs(rows: list[dict[str, Any]]) -> list[str]:
-    """Return a paragraph for each run with rows in the table: its date, command, machine and workloads."""
-    workloads: dict[str, list[str]] = {}
+    """Return a paragraph for each machine and its software: its description, and the rows measured on it by date."""
+    machines: dict[str, dict[str, list[str]]] = {}
     for row in rows:
         machine = "".join(f"- {fact}: {value}\n" for fact, value in row["machine"].items())
-        heading = f"\n{row['date']}, `{row['command']}`:\n\n{machine}"
-        workloads.setdefault(heading, []).append(f"`{row['workload']}`")
-    return [f"{heading}- rows: {', '.join(names)}\n" for heading, names in workloads.items()]
+        machines.setdefault(machine, {}).setdefault(row["date"], []).append(f"`{row['workload']}`")
+    return [
+        f"\n### Machine {number}\n\n{machine}"
+        + "".join(f"- rows of {date}: {', '.join(names)}\n" for date, names in sorted(dates.items()))
+        for number, (machine, dates) in enumerate(machines.items(), 1)
+    ]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from summula.linear_model.cross_validation import leave_one_out, ridge_errors
 from summula.linear_model.least_squares import certificate
 from summula.linear_model.least_squares import solver as least_squares
 
@@ -40,3 +41,14 @@ def by_conjugate_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
 way = _usual_and("large", usual="small", by="by_gram")
 # Sparse data that have a Gram matrix, and those that are too wide for one.
 width = _usual_and("wide", usual="narrow", by="by_conjugate_gradients")
+
+
+@pytest.fixture
+def ridge_cv_large(monkeypatch: pytest.MonkeyPatch, by_gram: None) -> None:
+    """Use the solvers of `RidgeCV` for large data on small data."""
+    for module in (ridge_errors, leave_one_out):
+        monkeypatch.setattr(module, "TINY_FACTOR", 0)
+
+
+# The same for `RidgeCV`: triangular factors, and sums of products.
+ridge_cv_way = _usual_and("large", usual="small", by="ridge_cv_large")

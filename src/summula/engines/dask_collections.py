@@ -25,6 +25,7 @@ from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import Engine, chosen_engine, current_engine, engine, local_engine
 from summula.core.errors import DataError
 from summula.core.estimator.input import validation
+from summula.core.estimator.input.given import Given
 from summula.core.estimator.input.scan_columns import is_list_of_names
 from summula.engines.dask_blocks import Blocks, Elsewhere, Recipe, Size, Values, active_client, measure
 from summula.engines.dask_holdings import Holdings
@@ -145,22 +146,12 @@ def _engine() -> Engine:
 # --------------------------------------------------------------------------------------------------- input validation
 
 
-def collection_source(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    *,
-    needs_y: bool,
-    reset: bool,
-    accept_sparse: bool,
-    labelled: bool = False,
-    offset: str | None = None,
-) -> DaskSource:
-    """Validate Dask collections and return them as a source."""
-    name = type(estimator).__name__
+def collection_source(given: Given) -> DaskSource:
+    """Validate Dask collections and return them as a source; labels and categories are codes already."""
+    estimator, X, y, sample_weight, offset = given[:5]
+    name, labelled = type(estimator).__name__, given.labels is not None
     X = _table(X, name)
-    if y is None and needs_y:
+    if y is None and given.needs_y:
         raise DataError(f"{name} requires y to be passed, but the target y is None.")
     target, weight = _target(y, name), _weight(sample_weight, name)
     taken = [*target.named, *weight.named, *([] if offset is None else [offset])]
@@ -168,9 +159,8 @@ def collection_source(
         what = f"y={y!r}" if target.named else f"sample_weight={sample_weight!r}"
         raise DataError(f"{what} is a column name, but X is a Dask array without names: pass a frame or the values.")
     example = _example(X, name)
-    rows = validation.feature_rows(
-        estimator, pop_columns(example, taken)[0] if taken else example, reset=reset, accept_sparse=accept_sparse
-    )
+    example = pop_columns(example, taken)[0] if taken else example
+    rows = validation.feature_rows(estimator, example, reset=given.reset, accept_sparse=given.accept_sparse)
     recipe = Recipe(
         estimator=name,
         n_features=len(rows) if isinstance(rows, tuple) else int(rows.shape[1]),

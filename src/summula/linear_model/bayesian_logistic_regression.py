@@ -45,7 +45,7 @@ from summula.linear_model.glm.model import GlmModel, relative_gap
 from summula.linear_model.glm.objective import GlmFit, GlmProblem, Objective
 from summula.linear_model.glm.solver import solve
 from summula.linear_model.glm.sums import At, linear_predictor, row_weights
-from summula.losses import Logistic
+from summula.losses import Logistic, score_losses
 from summula.penalties import Penalty
 from summula.stats.families import Bernoulli
 from summula.stats.links import Logit
@@ -69,7 +69,7 @@ class _Likelihoods(Sum):
         """Return the sums over one chunk, one per column of theta."""
         eta = linear_predictor(chunk, params)
         w, sign = row_weights(chunk, None), np.where(chunk.target[:, None] > 0, 1.0, -1.0)
-        loss = -special.log_expit(sign * eta)
+        loss = score_losses("log_loss", 1.0, sign, eta).value
         return cls(loss.sum(axis=0) if w is None else w @ loss)
 
 

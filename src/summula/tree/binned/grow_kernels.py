@@ -60,15 +60,24 @@ def draw_column(features: Any, visited: int, key: int, parameters: Any) -> int:
 
 @internal_kernel
 def _search(table: Any, tree: Any, node: Any, total: Any, parameters: Any, goes_left: Any, scratch: Any) -> None:
-    """Find the best split of a node, on columns drawn if not all are tried; at least one that is not constant."""
-    features, d, visited, useful = scratch.features, len(table.bins), 0, 0
-    for f in range(d):
-        features[f] = f
-    node.score, node.feature = -np.inf, -1
-    while visited < d and (visited < parameters.max_features or useful == 0):
+    """Find the best split of a node, on columns drawn if not all are tried; at least one that is not constant.
+
+    The search stays unfinished (`is_searching`) if the budget is used up between two columns.
+    """
+    features, d = scratch.features, len(table.bins)
+    if parameters.visited == 0:
+        for f in range(d):
+            features[f] = f
+        node.score, node.feature = -np.inf, -1
+    while parameters.visited < d and (parameters.visited < parameters.max_features or parameters.useful == 0):
+        if parameters.budget <= 0:
+            return
+        visited = parameters.visited
         f = draw_column(features, visited, node.key, parameters)
-        useful += find_split(table, f, tree, 2 * visited + 1, node, total, parameters, goes_left, scratch)
-        visited += 1
+        parameters.useful += find_split(table, f, tree, 2 * visited + 1, node, total, parameters, goes_left, scratch)
+        parameters.visited += 1
+        parameters.budget -= node.stop - node.start
+    parameters.is_searching = 0
 
 
 @internal_kernel
@@ -99,13 +108,36 @@ def improves_enough(node: Any, total: Any, parameters: Any) -> bool:
 def _open_node(
     table: Any, tree: Any, number: int, nodes: Any, sums: Any, parameters: Any, flags: Any, scratch: Any
 ) -> bool:
-    """Return whether a new node may be split, after searching for its best split."""
+    """Return whether a new node may be split, after searching for its best split.
+
+    If the search stays unfinished, a further call continues it.
+    """
     node, total = nodes[number], sums[number]
-    if not is_large_enough(node, parameters) or _is_pure(tree, node, parameters.criterion):
-        return False
+    if not parameters.is_searching:
+        if not is_large_enough(node, parameters) or _is_pure(tree, node, parameters.criterion):
+            return False
+        parameters.is_searching, parameters.visited, parameters.useful = 1, 0, 0
     goes_left = flags[number if len(flags) > 1 else 0]
     _search(table, tree, node, total, parameters, goes_left, scratch)
-    return bool(improves_enough(node, total, parameters))
+    return not parameters.is_searching and bool(improves_enough(node, total, parameters))
+
+
+@internal_kernel
+def _open_newest(
+    table: Any, tree: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, parameters: Any, scratch: Any
+) -> bool:
+    """Open the nodes that are new, the left one last, as it is split first; return whether that is complete."""
+    first = parameters.n_nodes - (1 if parameters.n_nodes == 1 else 2)
+    while parameters.n_unopened > 0:
+        number = first + parameters.n_unopened - 1
+        may_split = _open_node(table, tree, number, nodes, sums, parameters, flags, scratch)
+        if parameters.is_searching:
+            return False
+        parameters.n_unopened -= 1
+        if may_split:
+            open_nodes[parameters.n_open] = number
+            parameters.n_open += 1
+    return True
 
 
 @internal_kernel
@@ -201,16 +233,14 @@ def _divide(table: Any, tree: Any, number: int, child: int, nodes: Any, flags: A
 
 
 @internal_kernel
-def _plant(table: Any, tree: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: Any, scratch: Any) -> None:
+def _plant(tree: Any, nodes: Any, sums: Any, parameters: Any) -> None:
     """Initialise the root, whose depth, key and bounds are set; an unknown weight of the tree is set to its weight."""
-    parameters, root = state[0], nodes[0]
+    root = nodes[0]
     root.start, root.stop = 0, len(tree.rows)
     _start_node(tree, 0, nodes, sums, parameters)
-    parameters.n_nodes, parameters.n_leaves, parameters.n_open = 1, 1, 0
+    parameters.n_nodes, parameters.n_leaves, parameters.n_open, parameters.n_unopened = 1, 1, 0, 1
     if parameters.weight == 0.0:
         parameters.weight = root.weight
-    if _open_node(table, tree, 0, nodes, sums, parameters, flags, scratch):
-        open_nodes[0], parameters.n_open = 0, 1
 
 
 @non_allocating_kernel
@@ -219,24 +249,26 @@ def grow(
 ) -> bool:
     """Split nodes until none can be split, or about `budget` bins have been read; return whether the tree is complete.
 
+    A further call continues between the same two columns of the same node.
+
     flags : (nodes, 256): bins of categories that go left at a node; one row if there are no categories.
     state : one record of `exact.records.PARAMETERS`; without nodes, the root is created first.
     """
     parameters = state[0]
+    parameters.budget = budget
     if parameters.n_nodes == 0:
-        _plant(table, tree, nodes, sums, open_nodes, flags, state, scratch)
-    while parameters.n_open > 0 and parameters.n_leaves < parameters.max_leaves:
-        if budget <= 0:
+        _plant(tree, nodes, sums, parameters)
+    while _open_newest(table, tree, nodes, sums, open_nodes, flags, parameters, scratch):
+        if parameters.n_open == 0 or parameters.n_leaves >= parameters.max_leaves:
+            return True
+        if parameters.budget <= 0:
             return False
         number, child = next_open(nodes, open_nodes, parameters), parameters.n_nodes
-        budget -= (nodes[number].stop - nodes[number].start) * (parameters.max_features + 1)
+        parameters.budget -= nodes[number].stop - nodes[number].start
         _divide(table, tree, number, child, nodes, flags, scratch)
         parameters.n_nodes += 2
         parameters.n_leaves += 1
+        parameters.n_unopened = 2
         for side in range(2):
             _start_node(tree, child + side, nodes, sums, parameters)
-        for side in range(1, -1, -1):  # the left one is split first
-            if _open_node(table, tree, child + side, nodes, sums, parameters, flags, scratch):
-                open_nodes[parameters.n_open] = child + side
-                parameters.n_open += 1
-    return True
+    return False

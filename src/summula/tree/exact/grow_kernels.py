@@ -13,15 +13,16 @@ import numpy as np
 from summula.core.compilation.compile import internal_kernel, kernel, non_allocating_kernel
 from summula.core.compilation.late_binding import KernelSignature
 from summula.core.engine.random_kernels import random_bits
-from summula.tree.exact.records import ABSOLUTE, ENTROPY, EXAMPLE_PLACE, NODE, SQUARED, example_inputs
+from summula.tree.exact.category_kernels import call_categories
+from summula.tree.exact.records import ABSOLUTE, ENTROPY, NODE, example_inputs
 from summula.tree.exact.scan_kernels import find_threshold
 from summula.tree.growing.node_sums import add_row, impurity
 from summula.tree.growing.open_nodes import next_open
 
-__all__ = ["find_categories", "find_split", "grow", "keep_rows", "open_node"]
+__all__ = ["find_split", "grow", "keep_rows", "open_node"]
 
-_MISSING = 255  # the category of missing values
 _EPSILON = 2.0**-52
+_ABSOLUTE_COST = 16  # time per row and column of the search for the absolute error, in units of other criteria
 
 
 # ---------------------------------------------------------------------------------------------------- absolute error
@@ -45,95 +46,6 @@ def _median_impurity(data: Any, t: int, start: int, stop: int, weight: float, su
     return total / weight
 
 
-# --------------------------------------------------------------------------------------------------------- categories
-
-
-def _example_categories() -> tuple[Any, ...]:
-    rows, *rest = example_inputs()
-    return rows, 0, EXAMPLE_PLACE, *rest
-
-
-_CATEGORIES = KernelSignature(_example_categories)
-_call_categories = _CATEGORIES.call
-
-
-@internal_kernel
-def _rank_categories(
-    data: Any, f: int, order: Any, start: int, stop: int, target: int, is_class: bool, scratch: Any
-) -> None:
-    """Rank categories by the mean of a target, or the proportion of a class, in `scratch.category_rank`."""
-    x, y, w, sums, rank = data.values[f], data.y, data.weight, scratch.categories, scratch.category_rank
-    sums[:] = 0.0
-    for i in range(start, stop):
-        row = order[i]
-        b = _MISSING if x[row] != x[row] else np.int64(x[row])
-        sums[0, b] += w[row]
-        if is_class:
-            for t in range(len(y)):
-                sums[1, b] += w[row] * np.float64(y[t, row] == target)
-        else:
-            sums[1, b] += w[row] * y[target, row]
-    used = 0
-    for b in range(256):
-        if sums[0, b] > 0.0:
-            key, at = sums[1, b] / sums[0, b], used
-            while at > 0 and sums[2, at - 1] > key:  # insertion sort: sums[2] keys, sums[3] categories
-                sums[2, at], sums[3, at] = sums[2, at - 1], sums[3, at - 1]
-                at -= 1
-            sums[2, at], sums[3, at] = key, b
-            used += 1
-    rank[:] = -1
-    for at in range(used):
-        rank[np.int64(sums[3, at])] = at
-
-
-@internal_kernel
-def _order_by_category(data: Any, f: int, order: Any, start: int, stop: int, scratch: Any) -> None:
-    """Write the ranks of the rows' categories, and the rows in that order, to `scratch`."""
-    x, rank, counts = data.values[f], scratch.category_rank, scratch.categories
-    counts[0] = 0.0
-    for i in range(start, stop):
-        row = order[i]
-        scratch.rank_column[row] = rank[_MISSING if x[row] != x[row] else np.int64(x[row])]
-        counts[0, np.int64(scratch.rank_column[row])] += 1
-    place = np.float64(start)
-    for b in range(256):
-        here = counts[0, b]
-        counts[0, b] = place
-        place += here
-    for i in range(start, stop):
-        row = order[i]
-        rank_of_row = np.int64(scratch.rank_column[row])
-        scratch.order[np.int64(counts[0, rank_of_row])] = row
-        counts[0, rank_of_row] += 1
-
-
-@_CATEGORIES.kernel
-def find_categories(data: Any, f: int, place: Any, total: Any, parameters: Any, split: Any, scratch: Any) -> None:
-    """Find the best set of categories of a column, a prefix in some order, if it improves on `split`.
-
-    Ordered by the mean of y, or the proportion of the second of two classes, some prefix is the optimal subset (Fisher
-    1958) for every criterion except the absolute error; with more classes, or several targets, the order by each is
-    tried.
-    """
-    start, stop = place[0], place[1]
-    order, has_classes = data.orders[len(data.orders) - 1], parameters.criterion < SQUARED
-    n_orders = len(total) - 1 if has_classes else parameters.n_outputs
-    parameters.varies = 0
-    for k in range(1 if has_classes and n_orders == 2 else 0, n_orders):
-        _rank_categories(data, f, order, start, stop, k, has_classes, scratch)
-        _order_by_category(data, f, order, start, stop, scratch)
-        before = split.score
-        if find_threshold((scratch.order, scratch.rank_column), place, data, total, parameters, split, scratch):
-            parameters.varies = 1
-        if split.score > before:
-            split.feature, split.is_categorical = f, 1
-            for b in range(256):
-                rank = scratch.category_rank[b]
-                scratch.goes_left[b] = rank >= 0 and rank <= split.threshold
-            split.missing_left = scratch.goes_left[_MISSING] if scratch.category_rank[_MISSING] >= 0 else -1
-
-
 # ------------------------------------------------------------------------------------------------------------- search
 
 
@@ -146,22 +58,35 @@ _SEARCH = KernelSignature(_example_search)
 _call_search = _SEARCH.call
 
 
-@_SEARCH.kernel
-def find_split(data: Any, number: int, nodes: Any, total: Any, parameters: Any, scratch: Any) -> None:
-    """Find the best split of a node, on columns drawn if not all are tried; at least one that is not constant."""
-    node, features, d = nodes[number], scratch.features, len(data.values)
-    split = node.split
-    split.score, split.feature = -np.inf, -1
+@internal_kernel
+def _begin_search(data: Any, node: Any, parameters: Any, scratch: Any) -> None:
+    """Initialise the split of a node, the columns to draw from, and for the absolute error the ranks of the targets."""
+    d = len(data.values)
+    node.split.score, node.split.feature = -np.inf, -1
     if parameters.criterion == ABSOLUTE:
         for t in range(len(data.y)):
             for i in range(node.start, node.stop):
                 row = data.orders[d + t, i]
                 scratch.ranks[t, row] = i - node.start
                 scratch.targets[t, i - node.start] = data.y[t, row]
-    visited, useful = 0, 0
     for f in range(d):
-        features[f] = f
-    while visited < d and (visited < parameters.max_features or useful == 0):
+        scratch.features[f] = f
+
+
+@_SEARCH.kernel
+def find_split(data: Any, number: int, nodes: Any, total: Any, parameters: Any, scratch: Any) -> None:
+    """Find the best split of a node, on columns drawn if not all are tried; at least one that is not constant.
+
+    The search stays unfinished (`is_searching`) if the budget is used up between two columns.
+    """
+    node, features, d = nodes[number], scratch.features, len(data.values)
+    split, n = node.split, node.stop - node.start
+    if parameters.visited == 0:
+        _begin_search(data, node, parameters, scratch)
+    while parameters.visited < d and (parameters.visited < parameters.max_features or parameters.useful == 0):
+        if parameters.budget <= 0:
+            return
+        visited = parameters.visited
         counter = 2 * (number * d + visited)
         if parameters.max_features < d or parameters.random_threshold:
             random = random_bits(parameters.key, counter) >> np.uint64(11)
@@ -171,7 +96,7 @@ def find_split(data: Any, number: int, nodes: Any, total: Any, parameters: Any, 
         place = (node.start, node.stop, counter + 1, data.monotone[f], node.lower, node.upper)
         if data.is_categorical[f]:
             arguments = (data, f, place, total, parameters, split, scratch)
-            _call_categories(parameters.find_categories, arguments)
+            call_categories(parameters.find_categories, arguments)
             varies = parameters.varies > 0
         else:
             varies = find_threshold((data.orders[f], data.values[f]), place, data, total, parameters, split, scratch)
@@ -179,8 +104,10 @@ def find_split(data: Any, number: int, nodes: Any, total: Any, parameters: Any, 
                 split.feature, split.is_categorical = f, 0
                 if data.values[f][data.orders[f][node.stop - 1]] == data.values[f][data.orders[f][node.stop - 1]]:
                     split.missing_left = -1  # no missing values here
-        visited += 1
-        useful += varies
+        parameters.visited += 1
+        parameters.useful += varies
+        parameters.budget -= n * _ABSOLUTE_COST if parameters.criterion == ABSOLUTE else n
+    parameters.is_searching = 0
 
 
 @internal_kernel
@@ -246,21 +173,26 @@ _call_open = _OPEN.call
 
 @_OPEN.kernel
 def open_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any, flags: Any, scratch: Any) -> None:
-    """Set whether a new node may be split, after searching for its best split; `flags` receives its categories."""
+    """Set whether a new node may be split, after searching for its best split; `flags` receives its categories.
+
+    If the search stays unfinished, a further call continues it.
+    """
     node, total = nodes[number], sums[number]
     parameters.may_split = 0
     n = node.stop - node.start
-    if (
-        node.depth >= parameters.max_depth
-        or n < parameters.min_samples_split
-        or n < 2 * parameters.min_samples_leaf
-        or node.weight < 2 * parameters.min_weight_leaf
-        or _is_pure(data, node, parameters.criterion)
-    ):
-        return
-    scratch.goes_left[:] = 0
+    if not parameters.is_searching:
+        if (
+            node.depth >= parameters.max_depth
+            or n < parameters.min_samples_split
+            or n < 2 * parameters.min_samples_leaf
+            or node.weight < 2 * parameters.min_weight_leaf
+            or _is_pure(data, node, parameters.criterion)
+        ):
+            return
+        scratch.goes_left[:] = 0
+        parameters.is_searching, parameters.visited, parameters.useful = 1, 0, 0
     _call_search(parameters.find_split, (data, number, nodes, total, parameters, scratch))
-    if node.split.feature < 0:
+    if parameters.is_searching or node.split.feature < 0:
         return
     if node.split.is_categorical:
         for b in range(256):
@@ -314,59 +246,94 @@ def _bound_children(data: Any, node: Any, left: Any, right: Any, sums: Any, para
 
 
 @internal_kernel
-def _divide_rows(data: Any, node: Any, parameters: Any, scratch: Any) -> None:
-    """Partition the rows of a node in all orders, or only in those of the targets if its children will be leaves."""
-    n_columns = len(data.values)
-    if node.depth + 1 < parameters.max_depth:
-        for f in range(n_columns):
-            if not data.is_categorical[f]:
-                _partition(data.orders[f], node.start, node.stop, scratch.flags, scratch.order)
-    for k in range(n_columns, len(data.orders)):
-        _partition(data.orders[k], node.start, node.stop, scratch.flags, scratch.order)
+def _divide_rows(data: Any, node: Any, parameters: Any, scratch: Any) -> bool:
+    """Partition the rows of a node in all orders, or only in those of the targets if its children will be leaves.
+
+    Return whether all are done, not if the budget is used up before.
+    """
+    n_columns, has_inner_children = len(data.values), node.depth + 1 < parameters.max_depth
+    while parameters.n_divided < len(data.orders):
+        if parameters.budget <= 0:
+            return False
+        k = parameters.n_divided
+        if k >= n_columns or (has_inner_children and not data.is_categorical[k]):
+            _partition(data.orders[k], node.start, node.stop, scratch.flags, scratch.order)
+            parameters.budget -= node.stop - node.start
+        parameters.n_divided += 1
+    return True
+
+
+@internal_kernel
+def _plant(data: Any, nodes: Any, sums: Any, parameters: Any) -> None:
+    """Create the root."""
+    root = nodes[0]
+    root.start, root.stop, root.depth = 0, data.orders.shape[1], 0
+    root.lower, root.upper = -np.inf, np.inf
+    _start_node(data, 0, nodes, sums, parameters)
+    parameters.weight = root.weight
+    parameters.n_nodes, parameters.n_leaves, parameters.n_open, parameters.n_unopened = 1, 1, 0, 1
+
+
+@internal_kernel
+def _split_next(data: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, parameters: Any, scratch: Any) -> bool:
+    """Split the next node, or the one whose rows are being divided; return whether that is complete."""
+    if parameters.splitting == 0:
+        number = next_open(nodes, open_nodes, parameters)
+        goes_left = flags[number if nodes[number].split.is_categorical else 0]
+        parameters.n_left = _mark_rows(data, nodes[number], goes_left, scratch)
+        parameters.splitting, parameters.n_divided = number + 1, 0
+    node, child = nodes[parameters.splitting - 1], parameters.n_nodes
+    if not _divide_rows(data, node, parameters, scratch):
+        return False
+    middle = node.start + parameters.n_left
+    node.left_child = child
+    for side in range(2):
+        nodes[child + side].start = node.start if side == 0 else middle
+        nodes[child + side].stop = middle if side == 0 else node.stop
+        nodes[child + side].depth = node.depth + 1
+        _start_node(data, child + side, nodes, sums, parameters)
+    _bound_children(data, node, nodes[child], nodes[child + 1], sums, parameters)
+    parameters.splitting, parameters.n_unopened = 0, 2
+    parameters.n_nodes += 2
+    parameters.n_leaves += 1
+    return True
+
+
+@internal_kernel
+def _open_newest(data: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, parameters: Any, scratch: Any) -> bool:
+    """Open the nodes that are new, the left one last, as it is split first; return whether that is complete."""
+    first = parameters.n_nodes - (1 if parameters.n_nodes == 1 else 2)
+    while parameters.n_unopened > 0:
+        number = first + parameters.n_unopened - 1
+        _call_open(parameters.open_node, (data, number, nodes, sums, parameters, flags, scratch))
+        if parameters.is_searching:
+            return False
+        parameters.n_unopened -= 1
+        if parameters.may_split:
+            open_nodes[parameters.n_open] = number
+            parameters.n_open += 1
+    return True
 
 
 @non_allocating_kernel
 def grow(data: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: Any, scratch: Any, budget: int) -> bool:
     """Split nodes until none can be split, or about `budget` values have been read; return whether it is complete.
 
+    A further call continues between the same two columns of the same node.
+
     flags : (nodes, 256): categories on the left of a node; one row if there are none.
     state : one record of PARAMETERS; without nodes, the root is created first.
     """
     parameters = state[0]
-    while parameters.n_nodes == 0 or (parameters.n_open > 0 and parameters.n_leaves < parameters.max_leaves):
-        if budget <= 0:
+    parameters.budget = budget
+    if parameters.n_nodes == 0:
+        _plant(data, nodes, sums, parameters)
+    while _open_newest(data, nodes, sums, open_nodes, flags, parameters, scratch):
+        if (parameters.n_open == 0 and parameters.splitting == 0) or parameters.n_leaves >= parameters.max_leaves:
+            return True
+        if parameters.budget <= 0 or not _split_next(data, nodes, sums, open_nodes, flags, parameters, scratch):
             return False
-        number, child, n_new = 0, parameters.n_nodes, 1
-        node = nodes[0]
-        if child == 0:
-            node.start, node.stop, node.depth = 0, data.orders.shape[1], 0
-            node.lower, node.upper = -np.inf, np.inf
-            parameters.n_leaves, parameters.n_open = 0, 0
-        else:
-            number, n_new = next_open(nodes, open_nodes, parameters), 2
-            node = nodes[number]
-            budget -= (node.stop - node.start) * len(data.orders)
-            n_left = _mark_rows(data, node, flags[number if node.split.is_categorical else 0], scratch)
-            _divide_rows(data, node, parameters, scratch)
-            node.left_child = child
-            for side in range(2):
-                nodes[child + side].start = node.start if side == 0 else node.start + n_left
-                nodes[child + side].stop = node.start + n_left if side == 0 else node.stop
-                nodes[child + side].depth = node.depth + 1
-        for side in range(n_new):
-            _start_node(data, child + side, nodes, sums, parameters)
-        if child == 0:
-            parameters.weight = node.weight
-        else:
-            _bound_children(data, node, nodes[child], nodes[child + 1], sums, parameters)
-        parameters.n_nodes += n_new
-        parameters.n_leaves += 1
-        for side in range(n_new - 1, -1, -1):  # the left one is split first
-            _call_open(parameters.open_node, (data, child + side, nodes, sums, parameters, flags, scratch))
-            if parameters.may_split:
-                open_nodes[parameters.n_open] = child + side
-                parameters.n_open += 1
-    return True
+    return False
 
 
 @kernel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 
 from summula.core.compilation.background import compile_meanwhile, expect_kernels
 from summula.core.compilation.compile import compile_for
-from summula.core.engine.threads import inside_pool, thread_count, together
-from summula.tree.exact.grow_kernels import find_categories, find_split, grow, keep_rows, open_node
+from summula.core.engine.threads import inside_pool, thread_count
+from summula.core.engine.worker_group import run_supervised
+from summula.tree.exact.category_kernels import find_categories
+from summula.tree.exact.grow_kernels import find_split, grow, keep_rows, open_node
 from summula.tree.exact.records import (
     ABSOLUTE,
     CRITERIA,
@@ -123,7 +126,7 @@ class ExactGrower:
         later: str | None = None,
     ) -> None:
         d = X.shape[1]
-        self._values, self._orders = _sorted_columns(X, is_categorical)
+        self._values, self._orders = _sorted_columns(X, is_categorical, check)
         self._is_categorical = is_categorical.astype(np.uint8)
         self._monotone = np.zeros(d, np.int64) if monotone is None else monotone.astype(np.int64)
         self._check, self._later = check, () if later is None else (f"{later}:{X.dtype.name}",)
@@ -231,19 +234,27 @@ def parameter_record(parameters: ExactParameters, d: int, outputs: Outputs) -> A
     return state
 
 
-def _sorted_columns(X: Array, is_categorical: Array) -> tuple[Array, Array]:
-    """Return the columns, shape (d, n), and the rows in the order of each."""
+def _sorted_columns(X: Array, is_categorical: Array, check: Callable[[], None]) -> tuple[Array, Array]:
+    """Return the columns, shape (d, n), and the rows in the order of each; `check` may raise between two columns."""
     n, d = X.shape
     values, orders = np.empty((d, n)), np.zeros((d, n), np.uint32)
+    stopped = threading.Event()
 
     def sort(first: int, step: int) -> None:
         for j in range(first, d, step):
+            if stopped.is_set():
+                return
+            if step == 1:
+                check()
             values[j] = X[:, j]
             if not is_categorical[j]:
                 orders[j] = np.argsort(values[j], kind="stable")
 
     threads = 1 if inside_pool() or X.size < _SMALL else thread_count()
-    together([functools.partial(sort, k, threads) for k in range(threads)])
+    if threads == 1:
+        sort(0, 1)
+    else:
+        run_supervised([functools.partial(sort, k, threads) for k in range(threads)], stopped.set)
     return values, orders
 
 

@@ -86,6 +86,14 @@ PARAMETERS = np.dtype(
         ("n_leaves", _INT),
         ("varies", _INT),  # whether the last categorical column searched is not constant
         ("may_split", _INT),  # whether the last node opened may be split
+        ("budget", _INT),  # values to read before the kernel returns, after which it continues where it was:
+        ("n_unopened", _INT),  # number of the newest nodes that are not opened yet
+        ("is_searching", _INT),  # whether the search for the split of the last of these has begun
+        ("visited", _INT),  # numbers of columns searched for it, and of those that vary
+        ("useful", _INT),
+        ("splitting", _INT),  # 1 + the node whose rows are being divided; 0 if there is none
+        ("n_divided", _INT),  # number of orders of its rows that are divided
+        ("n_left", _INT),  # number of its rows that go left
     ]
 )
 

@@ -25,7 +25,7 @@ from summula.core.engine.threads import inside_pool, thread_count
 from summula.core.engine.worker_group import LINE, WorkerGroup, group_size
 from summula.tree.growing import growing_kernels, leaf_kernels
 from summula.tree.growing.criterion import NEWTON, Criterion
-from summula.tree.growing.growing_kernels import GrowContext, GrowKernels, HistogramPool, ThreadScratch
+from summula.tree.growing.grow_context import GrowContext, GrowKernels, HistogramPool, ThreadScratch
 from summula.tree.growing.histogram_kernels import BINS, BLOCK, Packing, TreeInputs
 from summula.tree.growing.leaf_kernels import LeafRows
 from summula.tree.growing.nodes import BinnedRows, Gradients, Tree, TreeParameters

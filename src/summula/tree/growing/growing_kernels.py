@@ -8,7 +8,7 @@ barriers: data read after a barrier were written before it, and no data are writ
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,67 +16,17 @@ from summula.core.compilation.compile import inlined, internal_kernel, non_alloc
 from summula.core.engine.random_kernels import random_bits
 from summula.core.engine.worker_group import barrier_wait, is_cancelled, wait_for_round
 from summula.tree.growing.criterion import Criterion
-from summula.tree.growing.histogram_kernels import ACCUMULATE, BINS, TreeInputs, block_width
+from summula.tree.growing.histogram_kernels import ACCUMULATE, BINS, block_width
 from summula.tree.growing.partition_kernels import gather, scatter
-from summula.tree.growing.split_kernels import MISSING, SEARCH, Search, SplitInputs
+from summula.tree.growing.split_kernels import MISSING, SEARCH, Search
 
-__all__ = ["DONE", "GrowContext", "GrowKernels", "HistogramPool", "ThreadScratch", "make_grow", "read_tree"]
+__all__ = ["DONE", "make_grow", "read_tree"]
 
 _call_accumulate, _call_search = ACCUMULATE.call, SEARCH.call
 
 DONE, _OUT_OF_SPACE = -1, -2  # values of `next_leaf` if there is none to split
 _SHARED_ROWS = 2_000  # minimum number of rows of a node for parallel partitioning
 _SHARED_ROWS_PER_FEATURE = 32  # minimum number of rows per feature for parallel summation
-
-
-class HistogramPool(NamedTuple):
-    """Histograms of leaves that may be split, packed and wide, and the numbers of the free ones."""
-
-    packed: Any
-    wide: Any
-    free_packed: Any
-    free_wide: Any
-
-
-class ThreadScratch(NamedTuple):
-    """Scratch memory of the members of the worker group, one per index of the first axis."""
-
-    first_feature: Any  # first feature searched by each member
-    block: Any  # see `histogram_kernels.accumulate`
-    packed: Any  # histograms, of all members but the first
-    wide: Any
-    n_left: Any  # number of rows that go left, one cache line each
-    allowed: Any  # (members, 2, features): which features a node may be split on
-    split: Any  # (members, 2): the best split of each child
-    goes_left: Any
-    bits: Any  # (members, 256): see `split_kernels.Search`
-    sums: Any  # (members, 4, 256)
-
-
-class GrowKernels(NamedTuple):
-    """Addresses of kernels."""
-
-    accumulate: int
-    find_best_split: int
-
-
-class GrowContext(NamedTuple):
-    """All inputs and working memory for growing a tree."""
-
-    inputs: TreeInputs
-    split_inputs: SplitInputs
-    binned_by_column: Any  # a flat array; see PARAMETERS for its strides
-    rows: Any  # row numbers; those of a node are consecutive
-    rows_scratch: Any
-    groups: Any  # (groups, features): 1 for the members of each interaction group
-    nodes: Any
-    goes_left: Any  # (nodes, 256): bins on the left of a node
-    open_leaves: Any  # nodes that may be split
-    node_groups: Any  # (nodes, groups): whether the features of a group may still be used
-    state: Any  # one record of dtype GROW_STATE
-    pool: HistogramPool
-    scratch: ThreadScratch
-    kernels: GrowKernels
 
 
 # ------------------------------------------------------------------------------------------------------------- helpers

@@ -7,11 +7,11 @@ from typing import Any
 
 from summula.core.data.factors import Factors, has_numbers_as_text
 from summula.core.data.frames import no_such_column
-from summula.core.data.labels import Labels
 from summula.core.data.numbers import text_error
 from summula.core.data.readers.table import spells_number
 from summula.core.data.scan import Scan, ScanSource
 from summula.core.errors import DataError
+from summula.core.estimator.input.given import Given
 
 __all__ = ["is_list_of_names", "scan_source"]
 
@@ -21,29 +21,19 @@ def is_list_of_names(y: Any) -> bool:
     return isinstance(y, list | tuple) and bool(y) and all(isinstance(item, str) for item in y)
 
 
-def scan_source(
-    estimator: Any,
-    X: Scan,
-    y: Any,
-    sample_weight: Any,
-    *,
-    needs_y: bool,
-    reset: bool,
-    labels: Labels | None = None,
-    factors: Factors | None = None,
-    offset: Any = None,
-) -> ScanSource:
+def scan_source(given: Given) -> ScanSource:
     """Return a source of features, targets and weight read from columns of files, all given by name."""
     from sklearn.utils.validation import validate_data
 
-    name = type(estimator).__name__
+    estimator, X, y, sample_weight, offset = given[:5]
+    labels, factors, name = given.labels, given.factors, type(estimator).__name__
     targets = [y] if isinstance(y, str) else list(y) if is_list_of_names(y) else []
-    if needs_y and y is None:
+    if given.needs_y and y is None:
         raise DataError(f"{name} requires y to be passed, but the target y is None: name a column of the files.")
     _check_are_names({"y": None if targets else y, "sample_weight": sample_weight, "offset": offset})
     others = [column for column in (sample_weight, offset) if column is not None]
-    features = _features(estimator, X, targets + others, reset)
-    validate_data(estimator, _header(features), reset=reset, skip_check_array=True)
+    features = _features(estimator, X, targets + others, given.reset)
+    validate_data(estimator, _header(features), reset=given.reset, skip_check_array=True)
     coded = [] if factors is None else _learn_factors(X, features, factors, name)
     for column in [c for c in features if c not in coded] + targets[labels is not None :] + others:
         if X.kinds[column] not in ("float64", "float32", "number"):

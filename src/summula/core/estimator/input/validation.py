@@ -27,6 +27,7 @@ from summula.core.data.scan import Scan
 from summula.core.data.sources import MappedSource, MemorySource, Source
 from summula.core.data.sparse_format import CHECKED_FORMATS, canonical_csr, check_sparse
 from summula.core.errors import DataError
+from summula.core.estimator.input.given import Given
 from summula.core.estimator.input.scan_columns import is_list_of_names, scan_source
 from summula.core.estimator.input.transformed_scan import TransformedScan, lifted
 
@@ -260,41 +261,53 @@ def as_source(
     if alone and type(X) is np.ndarray:
         rows = feature_rows(estimator, X, reset=reset, accept_sparse=accept_sparse)
         return MemorySource(rows, None, None, dtype_of(rows), feature_names(estimator))
-    if isinstance(X, Scan):
-        read = scan_source(
-            estimator, X, y, sample_weight, needs_y=needs_y, reset=reset, labels=labels, factors=factors, offset=offset
-        )
-        return _with_factors(read, factors)
+    given = Given(estimator, X, y, sample_weight, offset, needs_y, reset, accept_sparse, labels, factors)
     if isinstance(X, TransformedScan):
-        from sklearn.utils.validation import validate_data
-
-        validate_data(estimator, np.empty((1, X.transformer._n_outputs())), reset=reset, skip_check_array=True)
-        before: dict[str, Any] = {"needs_y": needs_y, "reset": False, "labels": labels, "offset": offset}
-        rows_before = as_source(X.transformer, X.scan, y, sample_weight, **before)
-        return MappedSource(rows_before, functools.partial(lifted, X.transformer), X.transformer._n_outputs())
-    if (reader := collection_reader(X)) is not None:
-        if labels is not None:
-            X, y = _label_reader(X).with_codes(X, y, labels)
-        if factors is not None:
-            named = [*(y if is_list_of_names(y) else [y]), sample_weight, offset]
-            X = _label_reader(X).with_factors(X, factors, [name for name in named if isinstance(name, str)])
-        options = {"needs_y": needs_y, "reset": reset, "accept_sparse": accept_sparse}
-        collected: Source = reader.collection_source(
-            estimator, X, y, sample_weight, labelled=labels is not None, offset=offset, **options
-        )
-        return _with_factors(collected, factors)
-    name = type(estimator).__name__
-    X, y, sample_weight, target_names = _resolve_names(X, y, sample_weight, labels, name)
-    rows = feature_rows(estimator, X, reset=reset, accept_sparse=accept_sparse, factors=factors)
-    given: dict[str, Any] = {"names": feature_names(estimator), "target_names": target_names, "offset": offset}
-    n_rows, targets = len(rows[0]) if isinstance(rows, tuple) else int(rows.shape[0]), None
-    if labels is not None:
-        given["codes"] = _checked_length(y, n_rows)
-    elif needs_y or y is not None:
-        targets = as_targets(y, n_rows, name)
-        targets, given["one_target"] = targets.reshape(n_rows, -1), targets.ndim == 1
-    source = MemorySource(rows, targets, as_weights(sample_weight, n_rows, name), dtype_of(rows), **given)
+        return _transformed_source(given)
+    if isinstance(X, Scan):
+        source: Source = scan_source(given)
+    elif (reader := collection_reader(X)) is not None:
+        source = reader.collection_source(_with_codes(given))
+    else:
+        source = _memory_source(given)
     return _with_factors(source, factors)
+
+
+def _transformed_source(given: Given) -> Source:
+    """Return a source of the rows of files after a transformer."""
+    from sklearn.utils.validation import validate_data
+
+    scan, n_outputs = given.X, given.X.transformer._n_outputs()
+    validate_data(given.estimator, np.empty((1, n_outputs)), reset=given.reset, skip_check_array=True)
+    before: dict[str, Any] = {"needs_y": given.needs_y, "reset": False, "labels": given.labels, "offset": given.offset}
+    rows_before = as_source(scan.transformer, scan.scan, given.y, given.sample_weight, **before)
+    return MappedSource(rows_before, functools.partial(lifted, scan.transformer), n_outputs)
+
+
+def _with_codes(given: Given) -> Given:
+    """Return a collection whose labels and categories are replaced by codes."""
+    X, y = given.X, given.y
+    if given.labels is not None:
+        X, y = _label_reader(X).with_codes(X, y, given.labels)
+    if given.factors is not None:
+        named = [*(y if is_list_of_names(y) else [y]), given.sample_weight, given.offset]
+        X = _label_reader(X).with_factors(X, given.factors, [name for name in named if isinstance(name, str)])
+    return given._replace(X=X, y=y)
+
+
+def _memory_source(given: Given) -> MemorySource:
+    """Return a source of rows in memory."""
+    estimator, labels, name = given.estimator, given.labels, type(given.estimator).__name__
+    X, y, sample_weight, target_names = _resolve_names(given.X, given.y, given.sample_weight, labels, name)
+    rows = feature_rows(estimator, X, reset=given.reset, accept_sparse=given.accept_sparse, factors=given.factors)
+    n_rows, targets = len(rows[0]) if isinstance(rows, tuple) else int(rows.shape[0]), None
+    more: dict[str, Any] = {"names": feature_names(estimator), "target_names": target_names, "offset": given.offset}
+    if labels is not None:
+        more["codes"] = _checked_length(y, n_rows)
+    elif given.needs_y or y is not None:
+        targets = as_targets(y, n_rows, name)
+        targets, more["one_target"] = targets.reshape(n_rows, -1), targets.ndim == 1
+    return MemorySource(rows, targets, as_weights(sample_weight, n_rows, name), dtype_of(rows), **more)
 
 
 def _resolve_names(

@@ -337,6 +337,26 @@ def _end_epoch(rule: Rule, epochs: Epochs, done: int, n: int, numbers: Array, v:
     return clean
 
 
+@internal_kernel
+def _add_to_averages(numbers: Array) -> None:
+    """Add the parameters to the sums of (4): those of v by their scales."""
+    numbers[SCALES] += numbers[SCALE]
+    numbers[INTERCEPTS] += numbers[INTERCEPT]
+    numbers[AVERAGED] += 1.0
+
+
+@internal_kernel
+def _apply_l1_to_batch(
+    indices: Any, starts: Any, batch: Array, square: float, numbers: Array, v: Array, a: Any, q: Array
+) -> Any:
+    """Apply the cumulative penalty (2) to the columns of some rows; returns |v|^2 afterwards."""
+    if indices is None:  # one row updates every column
+        return square + _apply_l1_to_all(numbers, v, a, q)
+    for i in batch:
+        square += _apply_l1_to_row(indices, starts[i], starts[i + 1], numbers, v, a, q)
+    return square
+
+
 @non_allocating_kernel
 def descend_rows(
     rows: _Rows, indices: Any, rule: Rule, v: Array, numbers: Array, a: Any, q: Any, epochs: Epochs
@@ -384,17 +404,10 @@ def descend_rows(
                 if rule.intercept:
                     numbers[INTERCEPT] += steps[r]
             if a is not None and numbers[STEPS] >= rule.average:
-                numbers[SCALES] += numbers[SCALE]
-                numbers[INTERCEPTS] += numbers[INTERCEPT]
-                numbers[AVERAGED] += 1.0
+                _add_to_averages(numbers)
             if q is not None:
                 numbers[L1_SUM] += eta * rule.l1
-                if indices is None:  # one row updates every column
-                    square += _apply_l1_to_all(numbers, v, a, q)
-                else:
-                    for r in range(size):
-                        i = order[at + r]
-                        square += _apply_l1_to_row(indices, starts[i], starts[i + 1], numbers, v, a, q)
+                square = _apply_l1_to_batch(indices, starts, order[at : at + size], square, numbers, v, a, q)
             numbers[STEPS] += 1.0
         clean = _end_epoch(rule, epochs, done, n, numbers, v, a, q)
         done += 1
