@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError, ParameterError
 from summula.core.model_files import schema
-from summula.kernels.rows import Rows, rows_of, rows_of_user
+from summula.kernels.rows import Rows, far_columns_of, rows_of, rows_of_user
 
 __all__ = ["Custom", "Kernel", "KernelProduct", "KernelSum", "ScaledKernel", "centre_of", "gram"]
 
@@ -100,12 +100,15 @@ class Kernel(ABC):
 
 
 def centre_of(kernel: Kernel, X: Any, weight: Array | None = None) -> Array | None:
-    """Return the origin of dense rows that minimises rounding in products; None if the kernel is not shift-invariant.
+    """Return the origin of rows that minimises rounding in products; None if the kernel is not shift-invariant.
 
-    Rows without weight are ignored.
+    For CSR rows it is 0 except for columns without zeros that are far from 0; None if there are none. Rows without
+    weight are ignored.
     """
-    if not kernel.translation_invariant or hasattr(X, "indptr"):
+    if not kernel.translation_invariant:
         return None
+    if hasattr(X, "indptr"):
+        return far_columns_of(X, weight)
     if weight is not None and not weight.all():
         X = X[weight > 0]
     return np.asarray(np.mean(X, axis=0, dtype=np.float64))

@@ -1,7 +1,7 @@
 """Base class of SVC, SVR and OneClassSVM: the kernel, the fit of one or several duals, and the values of rows.
 
 The dual, its solver and the certificate are in `solver.py`, `kernel_matrix.py` and `certificate.py`. Rows are centred
-for shift-invariant kernels, which keeps squared distances accurate.
+for shift-invariant kernels, sparse ones in columns far from 0, which keeps squared distances accurate.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ _MOST_STEPS = 10_000_000  # minimum number of steps if that fails, after which t
 _MOST_STEP_WORK = 10**10  # steps times variables, which allows more steps for fewer than a thousand variables
 _MOST_WORK = 3e11  # number of values summed in steps and kernel rows: about ten minutes on two processors
 _MOST_WEIGHT = 1e150
+_FAR = 1e-3  # variance, relative to the squared mean, below which a difference of sums of squares loses digits
 _LEAST_SPREAD = 1e-150  # minimum range of values whose squares do not underflow
 
 _kernel_or_function = Allowed(callable, "a callable")
@@ -412,9 +413,7 @@ class KernelMachine(RowwiseEstimator):
             return functools.partial(_precomputed_values, self.support_, weights, self.intercept_)
         if isinstance(kernel, Linear):
             return functools.partial(_linear_values, _dense(self.coef_).T, self.intercept_)
-        origin = None
-        if kernel.translation_invariant and not is_csr(self.support_vectors_) and len(self.support_):
-            origin = np.asarray(self.support_vectors_.mean(axis=0, dtype=np.float64))
+        origin = centre_of(kernel, self.support_vectors_) if len(self.support_) else None
         support = rows_of(self.support_vectors_, origin, np.float64)
         return functools.partial(kernel_values, kernel, support, weights, origin, self.intercept_)
 
@@ -434,7 +433,11 @@ def variance_of(X: Any, weight: Array) -> float:
     if is_csr(X):
         each = np.repeat(weight, np.diff(X.indptr))
         mean = float(each @ X.data) / whole
-        return float(float(each @ X.data**2) / whole - mean**2)
+        variance = float(float(each @ X.data**2) / whole - mean**2)
+        if variance > _FAR * mean**2:
+            return variance
+        about = float(each @ (X.data - mean) ** 2) + (whole - float(each.sum())) * mean**2  # that lost its digits
+        return about / whole
     if (weight == 1.0).all():
         return float(X.var())
     mean = float(weight @ X.sum(axis=1)) / whole
