@@ -125,6 +125,15 @@ def test_sparse_columns_far_from_zero_keep_their_digits(model: Any, y: Any, colu
 
 
 @pytest.mark.parametrize("stored", [np.array, sparse.csr_array])
+def test_groups_of_rows_far_from_each_other_confirm_it(stored: Any) -> None:
+    """Squared distances of rows of 1e6 and more have lost the digits of distances within a group."""
+    in_groups = [X + apart * (np.arange(90) % 2)[:, None] for apart in (1e6, 1e9)]
+    for rows in (*in_groups, np.where(np.arange(90)[:, None] == 3, 0.0, X + 1e12), 1e10 * X, 1e150 * X):
+        for model, y in ((SVC(gamma=0.5), TWO), (OneClassSVM(gamma=0.5), None), (SVR(gamma=0.5), NUMBERS)):
+            assert model.fit(stored(rows), y).certificate_.verify(stored(rows), y)
+
+
+@pytest.mark.parametrize("stored", [np.array, sparse.csr_array])
 @pytest.mark.parametrize("shift", [0.0, 1e6, 1e12, 1e15])
 def test_linear_objectives_are_those_of_exact_arithmetic(stored: Any, shift: float) -> None:
     """At 1e15 values x'w + b in double precision have errors of 0.1."""

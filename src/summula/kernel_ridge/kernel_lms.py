@@ -155,7 +155,9 @@ class KernelLMS(Regressor):
         for part in run.parts:
             for chunk in part.chunks():
                 X, y = chunk.block(np.float64), chunk.target
-                if not np.isfinite(X.sum()) or not np.isfinite(y.sum()):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    total = X.sum() + y.sum()
+                if not np.isfinite(total):
                     run.raise_if_not_finite()
                 for a in range(0, len(chunk), 256):
                     state.learn(kernel, X[a : a + 256], y[a : a + 256], chunk.start + a, float(self.eta))

@@ -18,6 +18,8 @@ __all__ = ["Rows", "far_columns_of", "rows_of", "rows_of_user"]
 
 Array = NDArray[Any]
 
+_PAIRS = 4_096  # pairs of rows whose differences are formed at once
+
 
 class Rows(NamedTuple):
     """Rows in memory and their squared lengths: a dense block (`core/data/layout/blocks.py`) or CSR."""
@@ -56,9 +58,23 @@ class Rows(NamedTuple):
 
     def products(self, other: Rows) -> Array:
         """Return X Z' for the rows Z of another object, as a new array in C order."""
-        if self.is_sparse or other.is_sparse:
-            return _sparse_products(self, other)
-        return np.asarray(np.matmul(self.X, other.X.T, out=empty_block(len(self), len(other), self.dtype)))
+        with np.errstate(over="ignore", invalid="ignore"):  # rows too far away; those of a fit are checked
+            if self.is_sparse or other.is_sparse:
+                return _sparse_products(self, other)
+            return np.asarray(np.matmul(self.X, other.X.T, out=empty_block(len(self), len(other), self.dtype)))
+
+    def distances(self, other: Rows, rows: Array, columns: Array) -> Array:
+        """Return |x_i - z_j|^2 for pairs (i, j) of a row here and a row of another object, from their differences."""
+        out = np.empty(len(rows))
+        for a in range(0, len(rows), _PAIRS):
+            some = slice(a, a + _PAIRS)
+            D = self.X[rows[some]] - other.X[columns[some]]
+            out[some] = _squares(D) if hasattr(D, "indptr") else np.square(np.asarray(D)).sum(axis=1)
+        return out
+
+
+def _squares(X: Any) -> Array:
+    return np.asarray(X.multiply(X).sum(axis=1)).reshape(-1)
 
 
 def _sparse_products(A: Rows, B: Rows) -> Array:
@@ -76,12 +92,13 @@ def rows_of(X: Any, origin: Array | None = None, dtype: Any = np.float64) -> Row
     if hasattr(X, "indptr"):
         X = X.tocsr().astype(dtype, copy=False)
         X = X if X.has_sorted_indices else X.sorted_indices()  # (products would sort the user's matrix in place)
-        return Rows(X, np.asarray(X.multiply(X).sum(axis=1), dtype).reshape(-1))
+        return Rows(X, _squares(X).astype(dtype, copy=False))
     if origin is None:
         block = aligned(np.asarray(X), dtype)
     else:
         # Subtract in double precision first, so that single precision holds the digits of the difference.
-        block = aligned(np.subtract(X, origin, dtype=np.float64), dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            block = aligned(np.subtract(X, origin, dtype=np.float64), dtype)
     return Rows(block, np.einsum("ij,ij->i", block, block))
 
 

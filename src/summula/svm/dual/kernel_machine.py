@@ -23,7 +23,7 @@ from summula.core.estimator.parameters import Allowed, boolean, integer, none, o
 from summula.core.estimator.rows import RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.kernels.kernel import Kernel, centre_of
+from summula.kernels.kernel import Kernel, centre_of, check_range
 from summula.kernels.rows import Rows, rows_of
 from summula.kernels.standard import Gaussian, Linear, Polynomial, as_kernel
 from summula.kernels.values import kernel_values
@@ -182,6 +182,8 @@ class KernelMachine(RowwiseEstimator):
         if self.gamma == "auto" or self.kernel in ("linear", "precomputed"):
             return 1.0 / float(X.shape[1])
         variance = variance_of(X, weight)
+        if not np.isfinite(variance):
+            return np.inf
         if variance == 0 and 0 < float(X.max() - X.min()) < _LEAST_SPREAD:
             return np.inf
         return 1.0 / (float(X.shape[1]) * variance) if variance > 0 else 1.0
@@ -247,6 +249,8 @@ class KernelMachine(RowwiseEstimator):
         fits: list[MachineFit] = []
         far = far_origin(kernel, task, X, weight)
         all_rows = None if kernel is None else rows_of(X, centre_of(kernel, X, weight) if far is None else far)
+        if kernel is not None and all_rows is not None:
+            check_range(kernel, all_rows)
         for place, pair in enumerate(pairs):
             rows = rows_of_pair(task, pair, y, weight)
             problem = problem_of(task, pair, None if y is None else y[rows], weight[rows])
@@ -285,6 +289,11 @@ class KernelMachine(RowwiseEstimator):
             fits.append(fitted(point))
             del K
         self._name(fits, X, y, task, indefinite)
+        if task.kind == "numbers" and not np.isfinite(self.certificate_.primal):
+            raise DataError(
+                "y has values so large that the sum of the losses, times C and the sample weights, overflows; rescale "
+                "the target, or divide the weights by their mean."
+            )
         self._warn_of_the_end(fits)
 
     def _solved(
@@ -314,7 +323,11 @@ class KernelMachine(RowwiseEstimator):
             return point
         step = functools.partial(run.step, "interior-point step")
         if direct and mine is not None:
-            return solve_directly(task, mine.X, problem, point, float(self.tol), step)
+            try:
+                with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # the end is judged
+                    return solve_directly(task, mine.X, problem, point, float(self.tol), step)
+            except np.linalg.LinAlgError:  # squares overflow
+                return point
         if not factored or point.steps < first:
             return point
         found = solve_by_factor(task, K, problem, point, float(self.tol), step)

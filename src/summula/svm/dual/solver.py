@@ -163,7 +163,8 @@ def _primal(problem: DualProblem, square: float, s: Array, intercept: float) -> 
         # A hard margin, and q = -y: the margin of a row is 1 - y (f + b).
         margin = float((problem.q * (problem.q - s)).min())
         return 0.5 * square / margin**2 if margin > 0 else np.inf
-    loss = float(problem.high @ np.maximum(-s, 0.0) - problem.low @ np.maximum(s, 0.0))
+    with np.errstate(over="ignore"):
+        loss = float(problem.high @ np.maximum(-s, 0.0) - problem.low @ np.maximum(s, 0.0))
     return 0.5 * square + loss + intercept * problem.total
 
 
