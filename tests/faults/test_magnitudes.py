@@ -321,7 +321,7 @@ def test_machines_name_targets_whose_losses_overflow(model: Any) -> None:
         clone(model).fit(X, Y / np.abs(Y).max() * 1e308)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # (the hinge loss does not converge, and its gap says so)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("model", [LinearSVC(), LinearSVC(loss="hinge")], ids=str)
 def test_linear_machines_of_a_huge_column_are_confirmed(model: Any) -> None:
     rows = X * ([1e160] + [1.0] * (X.shape[1] - 1))

@@ -65,7 +65,8 @@ class LeastSquaresCertificate(SummedCertificate):
 
     `coef` (n_features, n_targets), `intercept`, `alpha` (one per target) and `positive` define the point and the
     problem; `scale` is the total sum of squares of y, to which rounding errors are relative;
-    `levels` are those of factors.
+    `levels` are those of factors. The bound holds for the numerical rank of the columns: directions in which they vary
+    by rounding of their values only are not searched.
     """
 
     coef: Array
