@@ -12,7 +12,9 @@ from summula.core.errors import DataError
 from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import Unnamed
 from summula.decomposition import PCA, FactorAnalysis
-from summula.linear_model import ElasticNet, Lasso, LinearRegression, Ridge
+from summula.kernel_ridge import KernelRidge
+from summula.kernels import Gaussian
+from summula.linear_model import ElasticNet, Lasso, LinearRegression, PolynomialRegression, Ridge
 from summula.naive_bayes import ComplementNB
 from summula.svm import SVC
 from tests.faults.rows import linear_rows
@@ -38,6 +40,26 @@ def one_of(weight):
 )
 def test_one_heavy_row_does_not_break_certificates_of_squared_errors(model, fit_intercept, weight):
     model.set_params(fit_intercept=fit_intercept).fit(X, Y, sample_weight=one_of(weight))
+    assert model.certificate_.verify(X, Y, sample_weight=one_of(weight))
+
+
+@pytest.mark.filterwarnings("ignore::summula.core.errors.CollinearityWarning")
+@pytest.mark.parametrize("weight", [1e60, 1e155, 1e300])
+@pytest.mark.parametrize("model", [LinearRegression(positive=True), PolynomialRegression()], ids=str)
+def test_objectives_that_are_rounding_of_a_heavy_row_are_confirmed(model, weight):
+    certificate = model.fit(X, Y, sample_weight=one_of(weight)).certificate_
+    assert certificate.verify(X, Y, sample_weight=one_of(weight))
+    assert not replace(certificate, intercept=certificate.intercept + 1e-3).verify(X, Y, one_of(weight))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("weight", [1e20, 1e160])
+def test_a_heavy_row_of_kernel_ridge_is_fitted_beside_the_others(weight):
+    model = KernelRidge(0.5, kernel="rbf", gamma=0.1).fit(X, Y, sample_weight=one_of(weight))
+    limit = np.full(300, 0.5)
+    limit[7] = 0.0  # (2) divided by the weights: that row is interpolated
+    expected = np.linalg.solve(Gaussian(gamma=0.1)(X) + np.diag(limit), Y)
+    np.testing.assert_allclose(model.dual_coef_, expected, rtol=1e-8, atol=1e-10)
     assert model.certificate_.verify(X, Y, sample_weight=one_of(weight))
 
 

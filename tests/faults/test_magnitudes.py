@@ -21,12 +21,14 @@ from summula.ensemble import (
     HistGradientBoostingRegressor,
     RandomForestRegressor,
 )
+from summula.kernel_approximation import Nystroem
+from summula.kernel_ridge import KernelRidge
 from summula.linear_model import LogisticRegression, PoissonRegressor
 from summula.mixture import GaussianMixture
-from summula.naive_bayes import GaussianNB, MixedNB
+from summula.naive_bayes import ComplementNB, GaussianNB, MixedNB, MultinomialNB
 from summula.neighbors import NearestCentroid
 from summula.preprocessing import StandardScaler
-from summula.svm import SVC
+from summula.svm import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM
 from summula.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tests.faults.rows import linear_rows
 
@@ -282,3 +284,59 @@ def test_a_perceptron_of_huge_weights_has_a_margin() -> None:
 def test_objectives_that_underflow_are_confirmed() -> None:
     small = Y * 1e-160
     assert linear_model.LinearRegression().fit(X, small).certificate_.verify(X, small)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "model",
+    [
+        SVC(),
+        SVC(gamma=0.5),
+        SVR(gamma=0.5),
+        OneClassSVM(gamma=0.5),
+        KernelRidge(kernel="rbf", gamma=0.5),
+        Nystroem(gamma=0.5, n_components=5),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("size", [1e160, 1e308])
+def test_rows_whose_squared_distances_overflow_are_refused(model: Any, size: float) -> None:
+    with pytest.raises(DataError, match=r"overflow.*; scale the columns\.$"):
+        clone(model).fit(X / np.abs(X).max() * size, LABELS)
+
+
+@pytest.mark.filterwarnings("error")
+def test_distances_of_huge_rows_without_squares_are_kernel_values() -> None:
+    rows = X / np.abs(X).max() * 1e308
+    for model in (KernelRidge(kernel="laplacian", gamma=0.5), SVC(kernel="laplacian", gamma=0.5)):
+        fitted = model.fit(rows, LABELS)
+        assert fitted.certificate_.verify(rows, LABELS)
+        assert np.isfinite(fitted.predict(rows)).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("model", [SVR(), LinearSVR(loss="squared_epsilon_insensitive")], ids=name)
+def test_machines_name_targets_whose_losses_overflow(model: Any) -> None:
+    with pytest.raises(DataError, match="overflow.* target|overflow.* y,"):
+        clone(model).fit(X, Y / np.abs(Y).max() * 1e308)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("model", [LinearSVC(), LinearSVC(loss="hinge")], ids=str)
+def test_linear_machines_of_a_huge_column_are_confirmed(model: Any) -> None:
+    rows = X * ([1e160] + [1.0] * (X.shape[1] - 1))
+    assert clone(model).fit(rows, LABELS).certificate_.verify(rows, LABELS)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("model", [MultinomialNB(), ComplementNB(), ComplementNB(norm=True)], ids=str)
+def test_counts_whose_sums_overflow_are_refused(model: Any) -> None:
+    with pytest.raises(DataError, match="divide the counts"):
+        clone(model).fit(np.abs(X) / np.abs(X).max() * 1e308, LABELS)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_equal_rows_of_huge_values_have_a_centre() -> None:
+    rows = np.full((150, 2), 1.7e308)
+    fitted = KMeans(2, random_state=0).fit(rows)
+    np.testing.assert_array_equal(fitted.predict(rows), fitted.labels_)

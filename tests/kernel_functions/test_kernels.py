@@ -49,6 +49,32 @@ def test_sparse_rows_have_the_values_of_dense_ones(name: str) -> None:
     np.testing.assert_allclose(kernel(S, sparse.csr_array(Z)), kernel(S.toarray(), Z), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("kernel", [Gaussian(), Laplacian(), Gaussian() * Laplacian()], ids=str)
+@pytest.mark.parametrize("far", [[1], [0, 1, 2, 3, 4]], ids=["one column", "every column"])
+def test_sparse_rows_far_from_zero_keep_their_distances(kernel: Kernel, far: list[int]) -> None:
+    near = np.round(np.where(X[:200] > 0.5, X[:200], 0.0) * 2**10) / 2**10
+    near[:, far] = np.round(X[:200, far] * 2**10) / 2**10
+    moved = near.copy()
+    moved[:, far] += 2.0**40  # exactly
+    moved[0, 1] = 0.0  # far from all others
+    values = kernel(sparse.csr_array(moved), sparse.csr_array(moved[150:]))
+    np.testing.assert_allclose(values[1:], kernel(near[1:], near[150:]), rtol=1e-9)
+    np.testing.assert_array_equal(values[0], 0.0)
+
+
+@pytest.mark.parametrize("stored", [np.array, sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize("apart", [2.0**20, 2.0**26])
+def test_groups_far_from_each_other_keep_distances_within_them(stored: Any, apart: float) -> None:
+    near = np.round(X[:200] * 2**2) / 2**2
+    group = np.arange(200) % 2
+    far = near + apart * group[:, None]  # exactly
+    expected = np.where(group[:, None] == group, Gaussian()(near), 0.0)
+    small = 1e-14 * apart  # rounding of the rows minus their mean
+    np.testing.assert_allclose(Gaussian()(stored(far)), expected, rtol=small, atol=1e-300)
+    for other in (far[:50], stored(far[:50])):
+        np.testing.assert_allclose(Gaussian()(stored(far), other), expected[:, :50], rtol=small, atol=1e-300)
+
+
 def test_threads_and_memory_layout_give_the_same_bits() -> None:
     with summula.engine("serial"):
         expected = Gaussian()(X)

@@ -99,6 +99,14 @@ def test_steps_are_those_of_lms_in_feature_space() -> None:
     np.testing.assert_allclose(model.predict(np.eye(3)), theta, rtol=1e-10)
 
 
+def test_steps_of_columns_far_from_zero_are_those_near_zero() -> None:
+    rows = np.round(X * 2**10) / 2**10  # so that the shifted rows are exact
+    near = KernelLMS(kernel="rbf", gamma=0.5, eta=0.3).fit(rows, y)
+    for shift in (2.0**24, 2.0**40 * np.eye(3)[0]):
+        far = KernelLMS(kernel="rbf", gamma=0.5, eta=0.3).fit(rows + shift, y)
+        np.testing.assert_allclose(far.predict(rows + shift), near.predict(rows), rtol=1e-9, atol=1e-12)
+
+
 def test_parts_continue_and_chunks_do_not_matter() -> None:
     whole = KernelLMS(gamma=0.5).fit(X, y)
     parts = KernelLMS(gamma=0.5).partial_fit(X[:40], y[:40]).partial_fit(X[40:], y[40:])

@@ -164,3 +164,15 @@ def test_infinities_are_still_refused_in_the_fit_and_after() -> None:
 
 def test_its_file_is_short() -> None:
     assert len(Path(str(sys.modules[GaussianNB.__module__].__file__)).read_text(encoding="utf-8").splitlines()) <= 120
+
+
+def test_the_objective_is_that_of_the_rounded_means() -> None:
+    """At 1e15 means have no digits below 0.125: the objective rises, and the gap contains the cost."""
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(60, 3)) + 1e15, np.arange(60) % 2
+    certificate = (model := GaussianNB().fit(rows, y)).certificate_
+    away = (rows - model.theta_[y]) ** 2 + model.epsilon_  # (differences of close numbers are exact)
+    value = (np.log(2 * np.pi * model.var_[y]) + away / model.var_[y]).sum() / 2 + 60 * np.log(2)
+    assert_allclose(certificate.primal, value, rtol=1e-12)
+    assert certificate.gap > 1e-3
+    assert certificate.verify(rows, y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -118,3 +119,20 @@ def test_shrunken_centroids_are_certified_and_medians_are_not() -> None:
 def test_priors_that_are_no_probabilities(priors: Any, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         NearestCentroid(priors=priors).fit(X, Y)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e6, 1e12, 1e15])
+def test_the_objective_is_that_of_the_rounded_centroids(shift: float) -> None:
+    """At 1e15 a centroid has no digits below 0.125, and the gap contains the cost."""
+    rows = X + shift
+    model = NearestCentroid().fit(rows, Y)
+    exact = Fraction(0)
+    for row, label in zip(rows.tolist(), Y.tolist(), strict=True):
+        centre = model.centroids_[label].tolist()
+        exact += sum(((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(row, centre, strict=True)), Fraction(0))
+    certificate = model.certificate_
+    assert certificate.primal == pytest.approx(float(exact), rel=1e-13)
+    near = rows - shift
+    least = sum(((near[own] - near[own].mean(axis=0)) ** 2).sum() for own in (np.equal(Y, k) for k in range(3)))
+    assert certificate.primal - certificate.gap == pytest.approx(least, rel=1e-12)
+    assert certificate.verify(rows, Y)

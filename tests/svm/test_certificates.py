@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,60 @@ def test_linear_machines_are_those_of_columns_near_zero(model: Any, y: Any) -> N
         checked = certificate.verify(rows + shift, y)
         assert checked
         assert checked.primal == pytest.approx(certificate.primal, rel=1e-9)
+
+
+FAR: dict[str, tuple[Any, Any]] = {
+    **{name: MACHINES[name] for name in ("SVC", "SVR", "OneClassSVM", "KernelRidge")},
+    "SVC, laplacian": (SVC(kernel="laplacian"), THREE),
+    "SVC, linear": (SVC(kernel="linear", tol=1e-6), TWO),
+    "SVR, linear": (SVR(kernel="linear", tol=1e-6), NUMBERS),
+}
+
+
+@pytest.mark.parametrize(("model", "y"), FAR.values(), ids=FAR.keys())
+@pytest.mark.parametrize("columns", [[0], [0, 1, 2]], ids=["one far column", "only far columns"])
+def test_sparse_columns_far_from_zero_keep_their_digits(model: Any, y: Any, columns: list[int]) -> None:
+    rows = np.where(np.abs(X) > 0.5, X, 0.0)
+    for shift in (1e8, 1e15):
+        rows[:, columns] = X[:, columns] + shift
+        stored = sparse.csr_array(rows)
+        dense, fitted = clone(model).fit(rows, y), clone(model).fit(stored, y)
+        certificate = fitted.certificate_
+        assert certificate.verify(stored, y)
+        assert certificate.verify(rows, y)
+        assert certificate.gap <= 0.05 * abs(certificate.primal)
+        assert abs(certificate.primal - dense.certificate_.primal) <= certificate.gap + dense.certificate_.gap + 1e-9
+        if "linear" not in str(model) and not isinstance(model, SVR):  # (rounding of x'w, or errors of the tolerance)
+            np.testing.assert_allclose(fitted.predict(stored), dense.predict(rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize("stored", [np.array, sparse.csr_array])
+def test_groups_of_rows_far_from_each_other_confirm_it(stored: Any) -> None:
+    """Squared distances of rows of 1e6 and more have lost the digits of distances within a group."""
+    in_groups = [X + apart * (np.arange(90) % 2)[:, None] for apart in (1e6, 1e9)]
+    for rows in (*in_groups, np.where(np.arange(90)[:, None] == 3, 0.0, X + 1e12), 1e10 * X, 1e150 * X):
+        for model, y in ((SVC(gamma=0.5), TWO), (OneClassSVM(gamma=0.5), None), (SVR(gamma=0.5), NUMBERS)):
+            assert model.fit(stored(rows), y).certificate_.verify(stored(rows), y)
+
+
+@pytest.mark.parametrize("stored", [np.array, sparse.csr_array])
+@pytest.mark.parametrize("shift", [0.0, 1e6, 1e12, 1e15])
+def test_linear_objectives_are_those_of_exact_arithmetic(stored: Any, shift: float) -> None:
+    """At 1e15 values x'w + b in double precision have errors of 0.1."""
+    rows = X + shift
+    for model, y in ((SVC(kernel="linear"), TWO), (SVR(kernel="linear"), NUMBERS)):
+        fitted = model.fit(stored(rows), y)
+        coef = fitted.coef_.toarray() if sparse.issparse(fitted.coef_) else fitted.coef_
+        w, b = [Fraction(v) for v in coef[0].tolist()], Fraction(float(fitted.intercept_[0]))
+        values = [sum(wj * Fraction(x) for wj, x in zip(w, row, strict=True)) + b for row in rows.tolist()]
+        loss = Fraction(0)
+        for value, target in zip(values, y.tolist(), strict=True):
+            if y is TWO:
+                loss += max(Fraction(0), 1 - (2 * target - 1) * value)
+            else:
+                loss += max(Fraction(0), abs(value - Fraction(target)) - Fraction(0.1))
+        exact = float(sum((wj * wj for wj in w), Fraction(0)) / 2 + loss)
+        assert fitted.certificate_.primal == pytest.approx(exact, rel=1e-13)
 
 
 def test_the_gap_contains_the_rounding_of_the_kernel_matrix() -> None:

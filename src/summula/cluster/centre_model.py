@@ -42,7 +42,9 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     def _centres(self) -> Centres:
         values = np.asarray(self.cluster_centers_, np.float64)
-        return Centres.of(values, values.mean(axis=0))
+        with np.errstate(over="ignore"):
+            mean = values.mean(axis=0)
+        return Centres.of(values, mean if np.isfinite(mean).all() else values[0])
 
     @inherit_docs(Clusterer.predict)
     def predict(self, X: Any) -> Any:

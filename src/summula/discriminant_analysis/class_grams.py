@@ -95,6 +95,10 @@ class ClassGrams(Sum):
         """Mean of each column in each class; 0 for classes without rows."""
         return np.where(self.weight[:, None] > 0, self.origin + self.total / self._divisor[:, None], 0.0)
 
+    def mean_minus(self, points: Array) -> Array:
+        """Return the means minus points, with the digits that means of columns far from 0 lose."""
+        return np.asarray((self.origin - points) + self.total / self._divisor[:, None])
+
     @property
     def scatter(self) -> Array:
         """Return products about the means of the classes: G_k - s_k s_k' / W_k."""

@@ -139,7 +139,7 @@ class LinearFit:
     def objective(self, sums: ClassGrams) -> tuple[float, float]:
         """Return (1) including the priors, and its suboptimality."""
         T, some = self.rule.pooled(sums, self.average), np.flatnonzero(sums.weight > 0)
-        W, away = sums.weight[some], (sums.mean - self.means)[some]
+        W, away = sums.weight[some], sums.mean_minus(self.means)[some]
         value, gap = _per_row(self.A, T, np.zeros(len(T)))
         apart = float(W @ ((away @ self.A) ** 2).sum(axis=1))
         n = float(W.sum())
@@ -168,7 +168,7 @@ class QuadraticFit:
 
     def objective(self, sums: ClassGrams) -> tuple[float, float]:
         """Return (1) including the priors, and its suboptimality."""
-        value, gap, T, away = 0.0, 0.0, self.rule.separate(sums), sums.mean - self.means
+        value, gap, T, away = 0.0, 0.0, self.rule.separate(sums), sums.mean_minus(self.means)
         for k in np.flatnonzero(sums.weight > 0).tolist():
             one, more = _per_row(self.A[k], T[k], away[k])
             value, gap = value + sums.weight[k] * one / 2, gap + sums.weight[k] * more / 2

@@ -27,7 +27,7 @@ from summula.core.estimator.parameters import Allowed, integer, none, random_sta
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.kernel_approximation.random_features import RandomFeatures
-from summula.kernels.kernel import centre_of, gram
+from summula.kernels.kernel import centre_of, check_range, gram
 from summula.kernels.rows import rows_of
 from summula.kernels.settings import KERNEL_SETTINGS, chosen_kernel
 from summula.kernels.values import bad_rows
@@ -126,7 +126,9 @@ class Nystroem(RandomFeatures):
         if kernel is None:
             K = np.asarray(basis[:, chosen], np.float64)
         else:
-            K = gram(kernel, rows_of(basis, centre_of(kernel, basis)))
+            rows = rows_of(basis, centre_of(kernel, basis))
+            check_range(kernel, rows)
+            K = gram(kernel, rows)
         self.normalization_ = _root_of_inverse(K).astype(run.source.dtype)
         self.components_ = basis
 

@@ -24,7 +24,7 @@ from summula.core.estimator.regressor import Regressor, check_one_target
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.kernels.rows import Rows, rows_of
+from summula.kernels.rows import far_columns_of, rows_of
 from summula.kernels.settings import KERNEL_SETTINGS, chosen_kernel
 from summula.kernels.values import kernel_values
 
@@ -155,11 +155,12 @@ class KernelLMS(Regressor):
         for part in run.parts:
             for chunk in part.chunks():
                 X, y = chunk.block(np.float64), chunk.target
-                if not np.isfinite(X.sum()) or not np.isfinite(y.sum()):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    total = X.sum() + y.sum()
+                if not np.isfinite(total):
                     run.raise_if_not_finite()
                 for a in range(0, len(chunk), 256):
-                    rows = rows_of(X[a : a + 256])
-                    state.learn(kernel, rows, y[a : a + 256], chunk.start + a, float(self.eta))
+                    state.learn(kernel, X[a : a + 256], y[a : a + 256], chunk.start + a, float(self.eta))
         self.centres_, self.beta_, self._numbers = state.X, state.beta, state.numbers
         if not np.isfinite(self.beta_).all():
             raise DataError(f"The fit with eta={self.eta:g} diverges; choose eta below 2 / k(x, x).")
@@ -171,8 +172,15 @@ class KernelLMS(Regressor):
     def _row_function(self) -> RowFunction:
         kernel = chosen_kernel(self, self.centres_.shape[1])
         assert kernel is not None
-        compute = functools.partial(kernel_values, kernel, rows_of(self.centres_), self.beta_[:, None], None, 0.0)
+        origin = _origin_of(kernel, self.centres_)
+        centres = rows_of(self.centres_, origin)
+        compute = functools.partial(kernel_values, kernel, centres, self.beta_[:, None], origin, 0.0)
         return functools.partial(_first_column, compute)
+
+
+def _origin_of(kernel: Any, X: Array) -> Array | None:
+    """Return the origin of rows about which a shift-invariant kernel keeps its digits; None if that is 0."""
+    return far_columns_of(X) if kernel.translation_invariant else None
 
 
 class _Centres:
@@ -181,15 +189,16 @@ class _Centres:
     def __init__(self, X: Array, beta: Array, numbers: Array, budget: int | None) -> None:
         self.X, self.beta, self.numbers, self.budget = X, beta, numbers, budget
 
-    def learn(self, kernel: Any, rows: Rows, y: Array, start: int, eta: float) -> None:
+    def learn(self, kernel: Any, rows: Array, y: Array, start: int, eta: float) -> None:
         """Perform steps (1) for some rows in order."""
         old = len(self.beta)
         known = {int(number): place for place, number in enumerate(self.numbers) if number >= 0}
-        X = np.vstack([self.X, rows.X])
+        X = np.vstack([self.X, rows])
         beta = np.append(self.beta, np.zeros(len(rows)))
         numbers = np.append(self.numbers, start + np.arange(len(rows)))
-        every = rows_of(X)
-        K, size = kernel.evaluate(rows, every), np.sqrt(np.maximum(kernel.diagonal(every), 0.0))
+        origin = _origin_of(kernel, X)
+        every = rows_of(X, origin)
+        K, size = kernel.evaluate(rows_of(rows, origin), every), np.sqrt(np.maximum(kernel.diagonal(every), 0.0))
         used = int(np.count_nonzero(beta))
         for i in range(len(rows)):
             change = eta * (y[i] - float(K[i] @ beta))

@@ -44,7 +44,7 @@ from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
-from summula.kernels.kernel import Kernel, centre_of, gram
+from summula.kernels.kernel import Kernel, centre_of, check_range, gram
 from summula.kernels.rows import rows_of
 from summula.kernels.settings import KERNEL_SETTINGS, chosen_kernel
 from summula.kernels.standard import Linear
@@ -57,6 +57,7 @@ Array = NDArray[Any]
 
 _SINGLE = 1_024  # number of rows from which single precision is tried
 _CORRECTIONS = 60
+_HEAVY = 1e8  # weight above which rows are scaled
 _NARROW = 4  # rows per column from which a linear kernel is solved by (3)
 _REFINEMENTS = 3
 _CLOSE = 1e-12  # residual of (3), relative to the right-hand side
@@ -266,7 +267,9 @@ class KernelRidge(Regressor):
                 if kernel is None:
                     K = np.asarray(rows, np.float64)
                 else:
-                    K = gram(kernel, rows_of(rows, centre_of(kernel, rows, weight)))
+                    about = rows_of(rows, centre_of(kernel, rows, weight))
+                    check_range(kernel, about)
+                    K = gram(kernel, about)
                 if not np.isfinite(K.sum()):
                     run.raise_if_not_finite()
                     raise DataError("The kernel has values that are not finite on these rows; scale the columns.")
@@ -323,7 +326,9 @@ def _read(run: Run) -> tuple[Any, Array, Array]:
     weight = chunk.weights
     Y = chunk.y.astype(np.float64)
     values: Any = rows.data if chunk.is_sparse else rows  # (a sum of the matrix would sort it)
-    if not np.isfinite(Y.sum()) or not np.isfinite(values.sum()):
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = Y.sum() + values.sum()
+    if not np.isfinite(total):
         run.raise_if_not_finite()
     return rows, Y, weight
 
@@ -363,6 +368,9 @@ def _coefficients(K: Array, Y: Array, weight: Array, alpha: Array, *, is_given: 
     A matrix that was not passed by the user is overwritten temporarily, which avoids a copy.
     """
     kept, root = np.flatnonzero(weight > 0), np.sqrt(weight[weight > 0])
+    ridge = np.ones(len(root))
+    if weight.max(initial=0.0) > _HEAVY:  # divide heavy rows by their root: the penalty loses its digits beside them
+        root, ridge = np.minimum(root, 1.0), np.minimum(1.0 / root**2, 1.0)
     whole = len(kept) == len(K)
     A = K if whole else K[np.ix_(kept, kept)]
     if (root != 1.0).any():
@@ -373,7 +381,7 @@ def _coefficients(K: Array, Y: Array, weight: Array, alpha: Array, *, is_given: 
     coef, definite = np.zeros_like(Y), True
     for value in np.unique(alpha):
         targets = np.flatnonzero(alpha == value)
-        np.fill_diagonal(A, diagonal + value)
+        np.fill_diagonal(A, diagonal + value * ridge)
         try:
             coef[np.ix_(kept, targets)] = root[:, None] * solve_positive(A, right[:, targets])
         except linalg.LinAlgError:

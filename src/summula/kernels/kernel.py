@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError, ParameterError
 from summula.core.model_files import schema
-from summula.kernels.rows import Rows, rows_of, rows_of_user
+from summula.kernels.rows import Rows, far_columns_of, rows_of, rows_of_user
 
-__all__ = ["Custom", "Kernel", "KernelProduct", "KernelSum", "ScaledKernel", "centre_of", "gram"]
+__all__ = ["Custom", "Kernel", "KernelProduct", "KernelSum", "ScaledKernel", "centre_of", "check_range", "gram"]
 
 Array = NDArray[Any]
 
@@ -100,15 +100,35 @@ class Kernel(ABC):
 
 
 def centre_of(kernel: Kernel, X: Any, weight: Array | None = None) -> Array | None:
-    """Return the origin of dense rows that minimises rounding in products; None if the kernel is not shift-invariant.
+    """Return the origin of rows that minimises rounding in products; None if the kernel is not shift-invariant.
 
-    Rows without weight are ignored.
+    For CSR rows it is 0 except for columns without zeros that are far from 0; None if there are none. Rows without
+    weight are ignored.
     """
-    if not kernel.translation_invariant or hasattr(X, "indptr"):
+    if not kernel.translation_invariant:
         return None
+    if hasattr(X, "indptr"):
+        return far_columns_of(X, weight)
     if weight is not None and not weight.all():
         X = X[weight > 0]
-    return np.asarray(np.mean(X, axis=0, dtype=np.float64))
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.asarray(np.mean(X, axis=0, dtype=np.float64))
+        return mean if np.isfinite(mean).all() else np.asarray((np.asarray(X, np.float64) / len(X)).sum(axis=0))
+
+
+def check_range(kernel: Kernel, rows: Rows) -> None:
+    """Raise an error for finite rows at which a kernel has no value in double precision, as their squares overflow."""
+    worst = int(np.argmax(rows.squares)) if len(rows) else 0
+    if not len(rows) or np.isfinite(rows.squares[worst]):
+        return
+    row = rows.take(np.array([worst]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        value, expected = float(kernel.evaluate(row, row)[0, 0]), float(kernel.diagonal(row)[0])
+    if not (value == expected and np.isfinite(value)):
+        raise DataError(
+            f"X has values so large (up to {np.abs(row.dense()).max():.3g} from their mean) that their squares "
+            f"overflow in {kernel!r}; scale the columns."
+        )
 
 
 def gram(kernel: Kernel, A: Rows, B: Rows | None = None) -> Array:

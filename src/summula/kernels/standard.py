@@ -36,6 +36,9 @@ __all__ = ["Gaussian", "Laplacian", "Linear", "Polynomial", "Sigmoid", "as_kerne
 Array = NDArray[Any]
 
 _MOST_FEATURES = 1_000_000  # maximum number of features of an explicit map
+_LONG = 1e6  # gamma (|x|^2 + |z|^2) above which products lose digits of gamma |x - z|^2
+_LOST = 1e-12  # their rounding error, relative to that sum
+_VANISHES = 700.0  # exponent at which a Gaussian is 0
 
 
 def _check(name: str, value: float) -> None:
@@ -173,8 +176,22 @@ class Gaussian(Kernel):
         from summula.kernels.loops import gaussian
 
         P = A.products(B)
+        near = self._near_pairs(P, A, B)
         gaussian(P, A.squares, B.squares, self.rate)
+        if near is not None:
+            P[near] = np.exp(-self.rate * A.distances(B, *near))
         return P
+
+    def _near_pairs(self, P: Array, A: Rows, B: Rows) -> tuple[Array, Array] | None:
+        """Return the pairs of rows so long, and so near each other, that products lose digits of their distance."""
+        longest = float(A.squares.max(initial=0.0)) + float(B.squares.max(initial=0.0))
+        if self.rate * longest <= _LONG or P.dtype != np.float64:
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths = self.rate * np.add.outer(A.squares, B.squares)
+            near = (lengths > _LONG) & (lengths - 2.0 * self.rate * P < _VANISHES + _LOST * lengths)
+        rows, columns = np.nonzero(near)
+        return rows, columns
 
     def diagonal(self, A: Rows) -> Array:
         return np.ones(len(A), A.dtype)

@@ -82,6 +82,7 @@ class ComplementNB(CountNB):
         return Counts(type(self).__name__)
 
     def _solve(self, sums: ClassTotals) -> None:
+        self._check_range(sums)
         self._name_priors(sums.weight)
         self.feature_count_, self.feature_all_ = sums.total, sums.total.sum(axis=0)
         alpha = self._smoothing()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import product
 from summula.core.docstrings import inherit_docs
-from summula.core.errors import ParameterError, warn
+from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.additive import AdditiveClassifier
 from summula.core.estimator.certificates import SAVED_CERTIFICATE, StatisticCertificate
 from summula.core.estimator.classifier import GenerativeClassifier
@@ -30,6 +30,7 @@ __all__ = ["PARAMETERS", "CountNB", "DiscreteNB", "log_products"]
 Array = NDArray[np.float64]
 
 _LEAST_ALPHA = 1e-10
+_LARGEST_LOG = 1e3  # no logarithm of a number in double precision is larger
 
 PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "alpha": (real(0.0), array_like),
@@ -138,6 +139,16 @@ class CountNB(DiscreteNB):
     """Base class of naive Bayes with log probabilities that are linear in the columns."""
 
     _allows_nan = True
+
+    def _check_range(self, sums: Any) -> None:
+        """Raise an error for counts whose sum, times the largest logarithm of a probability, overflows."""
+        with np.errstate(over="ignore"):
+            total = float(sums.total.sum()) * _LARGEST_LOG
+        if not np.isfinite(total):
+            raise DataError(
+                f"The sums of the columns of X (up to {sums.total.max():.3g}) are so large that their products with "
+                "log probabilities overflow; divide the counts, or the sample weights, by a constant."
+            )
 
     def _by_column(self, alpha: Any) -> Array:
         return np.full(self.n_features_in_, alpha)

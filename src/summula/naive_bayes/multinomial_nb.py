@@ -67,6 +67,7 @@ class MultinomialNB(CountNB):
         return Counts(type(self).__name__)
 
     def _solve(self, sums: ClassTotals) -> None:
+        self._check_range(sums)
         self._name_priors(sums.weight)
         self.feature_count_ = sums.total
         alpha = self._smoothing()

@@ -112,7 +112,7 @@ class NormalColumns:
         some = moments.weight > 0
         W, v = moments.weight[some], self.positive[some]
         best = np.maximum(moments.variance[some] + self.eps, _TINY)
-        ratio = (best + (moments.mean[some] - self.theta[some]) ** 2) / v
+        ratio = (best + moments.mean_minus(self.theta)[some] ** 2) / v
         value = W @ (np.log(2 * np.pi * v) + ratio) / 2
         return float(value), float(W @ (ratio - 1 - np.log(best / v)) / 2)
 

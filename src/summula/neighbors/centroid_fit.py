@@ -79,7 +79,7 @@ class CentroidFit:
         """Return (1), or with a threshold (2), and its suboptimality."""
         W, means = sums.weight, np.nan_to_num(sums.mean)
         if self.threshold is None:
-            apart = float((W * (means - self.centroids) ** 2).sum())
+            apart = float((W * np.where(W > 0, sums.mean_minus(self.centroids), 0.0) ** 2).sum())
             return float((W * np.nan_to_num(sums.variance)).sum()) + apart, apart
         spread = Spread.of(sums)
         apart = float((W * (spread.centroids(self.deviations) - self.centroids) ** 2).sum())

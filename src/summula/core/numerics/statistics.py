@@ -256,6 +256,11 @@ class Moments(Sum):
         with np.errstate(invalid="ignore", divide="ignore"):
             return self.origin + self.total / self.weight
 
+    def mean_minus(self, point: Array) -> Array:
+        """Return the mean minus a point, with the digits that the mean of columns far from 0 loses."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray((self.origin - point) + self.total / self.weight)
+
     @property
     def variance(self) -> Array:
         """Biased variance of each column (divided by the sum of weights)."""

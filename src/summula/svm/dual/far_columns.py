@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.numerics.exact import dot
 from summula.kernels.kernel import Kernel
+from summula.kernels.rows import far_columns_of, rows_of
 from summula.kernels.standard import Linear
 from summula.svm.dual.certificate import MachineTask
 from summula.svm.dual.solver import (
@@ -37,21 +39,27 @@ _FAR = 1e3  # norm of the mean of the rows, relative to their spread, above whic
 
 
 def far_origin(kernel: Kernel | None, task: MachineTask, X: Any, weight: Array) -> Array | None:
-    """Return the mean of the weighted dense rows if they are far from 0 and the dual is shift-invariant, else None."""
-    if not isinstance(kernel, Linear) or not task.intercept or task.kind == "one class" or hasattr(X, "indptr"):
+    """Return the mean of the weighted rows if they are far from 0 and the dual is shift-invariant, else None.
+
+    For sparse rows it is 0 except for columns without zeros that are far from 0.
+    """
+    if not isinstance(kernel, Linear) or not task.intercept or task.kind == "one class":
         return None
     rows = X if weight.all() else X[weight > 0]
     with np.errstate(over="ignore"):
-        mean = rows.mean(axis=0)
-        is_far = float(mean @ mean) > _FAR**2 * float(np.square(rows - mean).sum()) / len(rows)
+        mean = far_columns_of(rows) if hasattr(X, "indptr") else rows.mean(axis=0)
+        if mean is None:
+            return None
+        spread = float(rows_of(rows, mean).squares.sum()) if hasattr(X, "indptr") else np.square(rows - mean).sum()
+        is_far = float(mean @ mean) > _FAR**2 * float(spread) / rows.shape[0]
     return mean if is_far else None
 
 
-def with_weights(point: DualPoint, problem: DualProblem, X: Array, origin: Array) -> DualPoint:
+def with_weights(point: DualPoint, problem: DualProblem, X: Any, origin: Array) -> DualPoint:
     """Return a dual point of rows about an origin with the weights (1) added; X contains the original rows."""
     coef, about = point.weights and point.weights.coef, point.weights and point.weights.intercept
     if coef is None or about is None:
-        coef = weighted_sum(X, np.bincount(problem.row, point.beta, len(X)), origin)
+        coef = weighted_sum(X, np.bincount(problem.row, point.beta, X.shape[0]), origin)
         about = intercept_of(problem, point.beta, point.f) if point.intercept is None else point.intercept
-    b = float(about - (coef.astype(np.longdouble) * origin).sum())
+    b = dot(-origin, coef, float(about))
     return replace(point, weights=LinearWeights(coef, b, *linear_objectives(problem, X, point.beta, coef, b)))

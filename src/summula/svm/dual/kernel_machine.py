@@ -1,7 +1,7 @@
 """Base class of SVC, SVR and OneClassSVM: the kernel, the fit of one or several duals, and the values of rows.
 
 The dual, its solver and the certificate are in `solver.py`, `kernel_matrix.py` and `certificate.py`. Rows are centred
-for shift-invariant kernels, which keeps squared distances accurate.
+for shift-invariant kernels, sparse ones in columns far from 0, which keeps squared distances accurate.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from summula.core.estimator.parameters import Allowed, boolean, integer, none, o
 from summula.core.estimator.rows import RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.kernels.kernel import Kernel, centre_of
+from summula.kernels.kernel import Kernel, centre_of, check_range
 from summula.kernels.rows import Rows, rows_of
 from summula.kernels.standard import Gaussian, Linear, Polynomial, as_kernel
 from summula.kernels.values import kernel_values
@@ -59,6 +59,7 @@ _MOST_STEPS = 10_000_000  # minimum number of steps if that fails, after which t
 _MOST_STEP_WORK = 10**10  # steps times variables, which allows more steps for fewer than a thousand variables
 _MOST_WORK = 3e11  # number of values summed in steps and kernel rows: about ten minutes on two processors
 _MOST_WEIGHT = 1e150
+_FAR = 1e-3  # variance, relative to the squared mean, below which a difference of sums of squares loses digits
 _LEAST_SPREAD = 1e-150  # minimum range of values whose squares do not underflow
 
 _kernel_or_function = Allowed(callable, "a callable")
@@ -181,6 +182,8 @@ class KernelMachine(RowwiseEstimator):
         if self.gamma == "auto" or self.kernel in ("linear", "precomputed"):
             return 1.0 / float(X.shape[1])
         variance = variance_of(X, weight)
+        if not np.isfinite(variance):
+            return np.inf
         if variance == 0 and 0 < float(X.max() - X.min()) < _LEAST_SPREAD:
             return np.inf
         return 1.0 / (float(X.shape[1]) * variance) if variance > 0 else 1.0
@@ -246,6 +249,8 @@ class KernelMachine(RowwiseEstimator):
         fits: list[MachineFit] = []
         far = far_origin(kernel, task, X, weight)
         all_rows = None if kernel is None else rows_of(X, centre_of(kernel, X, weight) if far is None else far)
+        if kernel is not None and all_rows is not None:
+            check_range(kernel, all_rows)
         for place, pair in enumerate(pairs):
             rows = rows_of_pair(task, pair, y, weight)
             problem = problem_of(task, pair, None if y is None else y[rows], weight[rows])
@@ -284,6 +289,11 @@ class KernelMachine(RowwiseEstimator):
             fits.append(fitted(point))
             del K
         self._name(fits, X, y, task, indefinite)
+        if task.kind == "numbers" and not np.isfinite(self.certificate_.primal):
+            raise DataError(
+                "y has values so large that the sum of the losses, times C and the sample weights, overflows; rescale "
+                "the target, or divide the weights by their mean."
+            )
         self._warn_of_the_end(fits)
 
     def _solved(
@@ -313,7 +323,11 @@ class KernelMachine(RowwiseEstimator):
             return point
         step = functools.partial(run.step, "interior-point step")
         if direct and mine is not None:
-            return solve_directly(task, mine.X, problem, point, float(self.tol), step)
+            try:
+                with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # the end is judged
+                    return solve_directly(task, mine.X, problem, point, float(self.tol), step)
+            except np.linalg.LinAlgError:  # squares overflow
+                return point
         if not factored or point.steps < first:
             return point
         found = solve_by_factor(task, K, problem, point, float(self.tol), step)
@@ -412,9 +426,7 @@ class KernelMachine(RowwiseEstimator):
             return functools.partial(_precomputed_values, self.support_, weights, self.intercept_)
         if isinstance(kernel, Linear):
             return functools.partial(_linear_values, _dense(self.coef_).T, self.intercept_)
-        origin = None
-        if kernel.translation_invariant and not is_csr(self.support_vectors_) and len(self.support_):
-            origin = np.asarray(self.support_vectors_.mean(axis=0, dtype=np.float64))
+        origin = centre_of(kernel, self.support_vectors_) if len(self.support_) else None
         support = rows_of(self.support_vectors_, origin, np.float64)
         return functools.partial(kernel_values, kernel, support, weights, origin, self.intercept_)
 
@@ -434,7 +446,11 @@ def variance_of(X: Any, weight: Array) -> float:
     if is_csr(X):
         each = np.repeat(weight, np.diff(X.indptr))
         mean = float(each @ X.data) / whole
-        return float(float(each @ X.data**2) / whole - mean**2)
+        variance = float(float(each @ X.data**2) / whole - mean**2)
+        if variance > _FAR * mean**2:
+            return variance
+        about = float(each @ (X.data - mean) ** 2) + (whole - float(each.sum())) * mean**2  # that lost its digits
+        return about / whole
     if (weight == 1.0).all():
         return float(X.var())
     mean = float(weight @ X.sum(axis=1)) / whole

@@ -33,6 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.layout.blocks import product
+from summula.core.numerics.exact import dot
+from summula.kernels.rows import far_columns_of, rows_of
 from summula.svm.dual.kernel_matrix import KernelMatrix
 
 __all__ = [
@@ -161,16 +163,23 @@ def _primal(problem: DualProblem, square: float, s: Array, intercept: float) -> 
         # A hard margin, and q = -y: the margin of a row is 1 - y (f + b).
         margin = float((problem.q * (problem.q - s)).min())
         return 0.5 * square / margin**2 if margin > 0 else np.inf
-    loss = float(problem.high @ np.maximum(-s, 0.0) - problem.low @ np.maximum(s, 0.0))
+    with np.errstate(over="ignore"):
+        loss = float(problem.high @ np.maximum(-s, 0.0) - problem.low @ np.maximum(s, 0.0))
     return 0.5 * square + loss + intercept * problem.total
 
 
 def linear_objectives(problem: DualProblem, X: Any, beta: Array, coef: Array, intercept: float) -> tuple[float, float]:
     """Return the same for a linear kernel: the primal of weights w, and the dual of beta.
 
-    With sum beta = 0 the dual is the same for rows about any origin; the mean is used.
+    With sum beta = 0 the dual is the same for rows about any origin; the mean is used. Scores are those of exact
+    arithmetic also for columns far from 0, where x'w + b loses digits.
     """
-    s = np.asarray(X @ coef)[problem.row] + problem.q + intercept
+    far = far_columns_of(X)
+    if far is None:
+        s = np.asarray(X @ coef)[problem.row] + problem.q + intercept
+    else:
+        lead = dot(far, coef, intercept)
+        s = np.asarray(rows_of(X, far).X @ coef)[problem.row] + problem.q + lead
     balanced = problem.intercept and not problem.total
     origin = np.asarray(X.mean(axis=0, dtype=np.float64)).reshape(-1) if balanced else np.zeros(X.shape[1])
     inner = weighted_sum(X, np.bincount(problem.row, beta, X.shape[0]), origin)

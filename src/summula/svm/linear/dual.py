@@ -70,6 +70,10 @@ class DualSides(NamedTuple):
 
     def dual(self, problem: LinearProblem) -> float:
         """Return the largest value of the dual over scalings of beta, at least 0, since losses and penalties are."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._largest(problem)
+
+    def _largest(self, problem: LinearProblem) -> float:
         scale = np.ones(2)
         if problem.is_free:
             sizes = np.abs(self.total)

@@ -41,6 +41,10 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "max_time": (none, real(0.0)),
 }
 
+_OVERFLOW = (
+    "Products of rows, targets and weights overflow; scale the columns and y, and divide the weights by their mean."
+)
+
 
 class _Fitted(NamedTuple):
     """One score: v, objective, gap, steps, whether the tolerance was reached, and rows on the kink of the loss.
@@ -118,10 +122,9 @@ class LinearMachine(Estimator):
                 with np.errstate(invalid="ignore"):
                     fits.append(solver(run, problem, offer))
             except np.linalg.LinAlgError:
-                raise DataError(
-                    "Products of rows, targets and weights overflow; scale the columns and y, "
-                    "and divide the weights by their mean."
-                ) from None
+                raise DataError(_OVERFLOW) from None
+        if self.max_iter and not all(np.isfinite(fit.primal) for fit in fits):
+            raise DataError(_OVERFLOW)
         self._name(fits, problems, run)
         if not all(fit.is_confirmed for fit in fits):
             self.certificate_ = self.certificate_.rounded_outward(run.source)
