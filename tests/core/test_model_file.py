@@ -168,6 +168,15 @@ def test_foreign_classes_are_not_imported(name: Any, saved: Path) -> None:
         saved.write_bytes(whole)
 
 
+@pytest.mark.parametrize(
+    "change", [{"class": "linear_model." + "x" * 10_000}, {"class": "x.X", "version": "9" * 10_000}]
+)
+def test_long_names_in_a_file_are_shortened(change: dict[str, str], saved: Path) -> None:
+    with pytest.raises(ModelFileError, match=r"cannot load: upgrade summula") as caught:
+        load(edit(saved, lambda h: h.update(change)))
+    assert len(str(caught.value)) < 600
+
+
 def test_no_module_outside_the_table_is_imported(saved: Path) -> None:
     edit(saved, lambda h: h.update({"class": "this.Ridge"}))
     refused(saved, "contains the class 'this.Ridge'")
