@@ -172,6 +172,12 @@ class TestMixed:
         (lambda: MultinomialNB(class_prior=[0.5, 0.5, 0.5]).fit(COUNTS, LABELS), "sum to 1"),
         (lambda: MultinomialNB(alpha=[1.0, 2.0]).fit(COUNTS, LABELS), "one number per column, here 6"),
         (lambda: CategoricalNB(min_categories=[2, 3]).fit(COUNTS, LABELS), r"shape \(6,\)"),
+        (lambda: CategoricalNB(min_categories=2**31).fit(COUNTS, LABELS), "asks for 38,654,705,664 counts"),
+        (lambda: CategoricalNB(min_categories=[-(2**62), 2**31, 1, 1, 1, 1]).fit(COUNTS, LABELS), "the maximum is"),
+        (
+            lambda: CategoricalNB().fit(COUNTS, LABELS).set_params(min_categories=2**31).forget(COUNTS[:5], LABELS[:5]),
+            "asks for 38,654,705,664 counts",
+        ),
         (lambda: MultinomialNB().fit(COUNTS, LABELS).forget(COUNTS, LABELS), "at least one must remain"),
     ],
 )
