@@ -16,6 +16,7 @@ from summula.core.estimator.additive import AdditiveClassifier
 from summula.core.estimator.certificates import SAVED_CERTIFICATE, StatisticCertificate
 from summula.core.estimator.classifier import ComparedClassifier, GenerativeClassifier, class_priors
 from summula.core.estimator.input.argument_values import numbers_in
+from summula.core.estimator.input.finiteness import raise_if_products_overflow
 from summula.core.estimator.parameters import Allowed, array_like, none, one_of, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -169,6 +170,7 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
         rows = int(sums.count.sum())
         if rows <= len(self.classes_) and rows < 2:
             raise DataError(f"{type(self).__name__} needs at least two rows; there is {rows}.")
+        raise_if_products_overflow(sums.products)
         priors = self.priors
         if priors is None:
             return np.asarray(sums.weight / sums.weight.sum())
