@@ -294,3 +294,9 @@ def test_merging_models_whose_sums_overflow_says_so(cls: Any) -> None:
     with pytest.raises(DataError, match="sums of squares of the columns overflow"):
         merged.merge(other)
     assert_array_equal(merged.means_, cls().fit(X, Y).means_)
+
+
+def test_a_tolerance_whose_square_overflows_takes_all_directions_as_constant() -> None:
+    assert LinearDiscriminantAnalysis(tol=1e300).fit(X, Y).scalings_.shape[1] == 0
+    with pytest.raises(DataError, match="not full rank"):
+        QuadraticDiscriminantAnalysis(tol=1e300).fit(X, Y)
