@@ -356,5 +356,9 @@ def test_models_saved_before_missing_flags_were_counted_go_on() -> None:
         assert np.isfinite(merged.predict_proba(X)).all()
     assert not np.allclose(before, model.feature_log_prob_)
     np.testing.assert_allclose(model.forget(X, y).feature_log_prob_, before, rtol=1e-12)
+    with pytest.raises(DataError, match="negative count of missing values"):
+        summula.load(old).forget(np.full((1, d), np.nan), model.classes_[:1])
+    one = summula.load(old).forget(np.zeros((1, d)), model.classes_[:1])
+    assert one.class_count_.sum() == summula.load(old).class_count_.sum() - 1
     twice = summula.load(old).merge(summula.load(old))
     np.testing.assert_allclose(twice.class_count_, 2 * summula.load(old).class_count_)
