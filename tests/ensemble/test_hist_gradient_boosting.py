@@ -394,7 +394,7 @@ def test_what_cannot_be_is_refused(options, words):
 
 def test_steps_that_overflow_name_the_learning_rate():
     X, _, y = smooth(100)
-    with pytest.raises(ParameterError, match="use a smaller one"):
+    with pytest.raises(ParameterError, match="use a smaller learning_rate"):
         HistGradientBoostingRegressor(learning_rate=1e300, max_iter=3).fit(X, y)
 
 

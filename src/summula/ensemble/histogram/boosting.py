@@ -144,8 +144,8 @@ class Booster:
         """Add one tree per score, for the gradients computed last."""
         if not np.isfinite(largest).all():
             raise ParameterError(
-                f"Gradients overflow single precision after {iteration} iterations with "
-                f"learning_rate={self._leaves.learning_rate:g}: use a smaller one, such as 0.1."
+                f"Gradients overflow single precision after {iteration} iterations: the steps diverge; use a smaller "
+                "learning_rate, such as 0.1."
             )
         scores, workers = self.loss.scores, len(self._growers)
         trees: dict[int, Tree] = {}
