@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import summula
-from summula.core.errors import DataError
+from summula.core.errors import DataError, ParameterError
 from summula.dummy import DummyClassifier, DummyRegressor
 from summula.ensemble import GradientBoostingClassifier
 
@@ -66,3 +66,14 @@ def test_boosting_starts_from_classes_drawn_for_each_row() -> None:
 def test_targets_that_are_not_finite_are_located(strategy: str) -> None:
     with pytest.raises(DataError, match=r"The target y has 1 missing value \(NaN; first at row 1\)"):
         DummyRegressor(strategy=strategy).fit(np.zeros((3, 1)), [0.0, np.nan, 2.0])
+
+
+@pytest.mark.parametrize("constant", [None, "c", ["a"], np.array(["a", "b"])])
+def test_a_constant_that_is_no_class_is_named_by_every_method(constant: object) -> None:
+    """A parameter may have been changed after the fit, or in a file."""
+    model = DummyClassifier(strategy="constant", constant="b").fit([[0.0], [1.0]], ["a", "b"])
+    assert model.predict([[2.0]]).tolist() == ["b"]
+    model.set_params(constant=constant)
+    for call in (lambda: model.predict([[2.0]]), lambda: model.fit([[0.0], [1.0]], ["a", "b"])):
+        with pytest.raises(ParameterError, match="is not a class of the target; choose from"):
+            call()

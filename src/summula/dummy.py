@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
+from summula.core.data.printable import shortened
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import draw_seed, stream_key, uniform
 from summula.core.errors import ParameterError
@@ -222,12 +223,19 @@ class DummyClassifier(ShareClassifier):
         with self._fitting(X, y, sample_weight) as run:
             sums = run.sum(TargetSums, ("classes", len(self.classes_)))
             self.class_prior_ = sums.total / sums.weight
-            if self.strategy == "constant" and self.constant not in self.classes_.tolist():
-                raise ParameterError(
-                    f"DummyClassifier(constant={self.constant!r}) is not a class of the target; choose from "
-                    f"{self.classes_.tolist()[:10]}."
-                )
+            if self.strategy == "constant":
+                self._place_of_constant()
         return self
+
+    def _place_of_constant(self) -> int:
+        labels = self.classes_.tolist()
+        try:
+            return {label: place for place, label in enumerate(labels)}[self.constant]
+        except (KeyError, TypeError):  # TypeError: lists and arrays are no keys
+            raise ParameterError(
+                f"DummyClassifier(constant={shortened(repr(self.constant))}) is not a class of the target; choose from "
+                f"{labels[:10]}."
+            ) from None
 
     @property
     def n_classes_(self) -> int:
@@ -245,7 +253,7 @@ class DummyClassifier(ShareClassifier):
             shares = scores if self.strategy == "stratified" else np.full(len(scores), 1 / len(scores))
             return partial(_drawn, shares, stream_key(draw_seed(self.random_state)))
         if self.strategy != "prior":
-            place = self.classes_.tolist().index(self.constant) if self.strategy == "constant" else scores.argmax()
+            place = self._place_of_constant() if self.strategy == "constant" else scores.argmax()
             scores = (np.arange(len(scores)) == place).astype(np.float64)
         return partial(_repeated, scores[None, :])
 

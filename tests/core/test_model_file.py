@@ -21,6 +21,7 @@ from sklearn.linear_model import Ridge as ForeignRidge
 
 from summula.core.errors import ModelFileError
 from summula.core.model_files import model_file
+from summula.core.model_files.commits import MANIFEST, STAGE, pending_commit
 from summula.core.model_files.persistence import load, save
 from tests.core.fake_models import Point, made, same
 
@@ -166,6 +167,15 @@ def test_foreign_classes_are_not_imported(name: Any, saved: Path) -> None:
         whole = saved.read_bytes()
         refused(edit(saved, change), message)
         saved.write_bytes(whole)
+
+
+@pytest.mark.parametrize(
+    "change", [{"class": "linear_model." + "x" * 10_000}, {"class": "x.X", "version": "9" * 10_000}]
+)
+def test_long_names_in_a_file_are_shortened(change: dict[str, str], saved: Path) -> None:
+    with pytest.raises(ModelFileError, match=r"cannot load: upgrade summula") as caught:
+        load(edit(saved, lambda h: h.update(change)))
+    assert len(str(caught.value)) < 600
 
 
 def test_no_module_outside_the_table_is_imported(saved: Path) -> None:
@@ -332,3 +342,28 @@ def test_a_parameter_or_field_added_later_takes_its_default(tmp_path: Path) -> N
     save(made(alpha=3.0, p_=Point(1)), tmp_path / "m")
     again = load(edit(tmp_path / "m", older))
     assert (again.alpha, again.inner, again.p_) == (3.0, None, Point(1))
+
+
+@pytest.mark.parametrize(
+    ("stage", "name"),
+    [
+        ("a", ""),
+        ("a", "a\0b"),
+        ("a", "\ud800"),
+        ("a", "../x"),
+        ("a", ".x"),
+        ("a\0", "m"),
+        ("\ud800", "m"),
+        ("/../a", "m"),
+    ],
+)
+def test_manifests_with_impossible_names_commit_nothing(stage: str, name: str, tmp_path: Path) -> None:
+    """They raised errors of the operating system in every command that used the folder."""
+    (tmp_path / MANIFEST).write_text(json.dumps({"stage": STAGE + stage, "files": [name]}))
+    assert pending_commit(str(tmp_path)) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_manifest_that_is_a_pipe_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / MANIFEST)
+    assert pending_commit(str(tmp_path)) is None

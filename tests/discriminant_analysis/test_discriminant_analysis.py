@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import sklearn.discriminant_analysis as peers
+from numpy.testing import assert_array_equal
 from scipy import stats
 from scipy.special import expit, logsumexp
 from sklearn.base import clone
@@ -297,3 +298,18 @@ def test_certificates_of_nearly_collinear_columns_hold_for_any_order_of_sums(mod
 def test_forms_of_covariance_have_other_names(model, name, other):
     one, two = (model(covariance=form).fit(X, Y).predict_proba(X) for form in (name, other))
     np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("cls", [LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis])
+def test_merging_models_whose_sums_overflow_says_so(cls: Any) -> None:
+    """An error of LAPACK, or of constant columns."""
+    merged, other = cls().fit(X, Y), cls().fit(1e140 * X + 1e155, Y)
+    with pytest.raises(DataError, match="sums of squares of the columns overflow"):
+        merged.merge(other)
+    assert_array_equal(merged.means_, cls().fit(X, Y).means_)
+
+
+def test_a_tolerance_whose_square_overflows_takes_all_directions_as_constant() -> None:
+    assert LinearDiscriminantAnalysis(tol=1e300).fit(X, Y).scalings_.shape[1] == 0
+    with pytest.raises(DataError, match="not full rank"):
+        QuadraticDiscriminantAnalysis(tol=1e300).fit(X, Y)

@@ -393,6 +393,12 @@ def test_what_cannot_be_is_refused(options, words):
         HistGradientBoostingRegressor(**options).fit(X, -1.0 - np.abs(y))
 
 
+def test_steps_that_overflow_name_the_learning_rate():
+    X, _, y = smooth(100)
+    with pytest.raises(ParameterError, match="use a smaller learning_rate"):
+        HistGradientBoostingRegressor(learning_rate=1e300, max_iter=3).fit(X, y)
+
+
 def test_targets_that_are_missing_are_named():
     X, _, y = smooth(100)
     y[13] = np.nan

@@ -187,6 +187,18 @@ RELATIONS: dict[str, tuple[str, int, dict[str, Any], str]] = {
     ),
     "a cluster without a centre": ("KMeans", 1, {"labels_": lambda a: a + 1}, "labels_.* must be below n_clusters"),
     "votes without weight": ("AdaBoostClassifier", 0, {"estimator_weights_": np.zeros_like}, "add up to 0"),
+    "classes of a regression": (
+        "SVR",
+        0,
+        {"certificate_.task.class_weight": lambda a: np.ones(3)},
+        "class_weight does not",
+    ),
+    "other classes": (
+        "SVC",
+        1,
+        {"classes_": lambda a: a[:2], "class_weight_": lambda a: a[:2]},
+        "machines for 1 pairs",
+    ),
     "information of other parameters": (
         "LogisticRegression",
         0,

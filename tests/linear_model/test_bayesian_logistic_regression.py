@@ -120,12 +120,18 @@ def test_weights_are_repetitions():
     np.testing.assert_allclose(weighted.posterior_covariance(), repeated.posterior_covariance(), rtol=1e-5)
 
 
+def test_a_tolerance_whose_square_overflows_stops_at_once():
+    X, y = data()
+    assert len(BayesianLogisticRegression(tol=1e300).fit(X, y).predict(X)) == len(y)
+
+
 def test_bad_input():
     X, y = data()
     with pytest.raises(DataError, match="needs two classes, but y has 3"):
         BayesianLogisticRegression().fit(X, np.arange(len(y)) % 3)
-    with pytest.raises(ParameterError, match="prior_scale"):
-        BayesianLogisticRegression(prior_scale=-1.0).fit(X, y)
+    for scale in (-1.0, 1e-300, 1e300):
+        with pytest.raises(ParameterError, match="prior_scale"):
+            BayesianLogisticRegression(prior_scale=scale).fit(X, y)
     with pytest.raises(ParameterError, match="at most 50 columns"):
         BayesianLogisticRegression(predictive="sampling").fit(np.random.default_rng(0).normal(size=(80, 60)), y)
     with pytest.raises(ParameterError, match="level"):

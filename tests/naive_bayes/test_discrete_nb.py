@@ -196,6 +196,12 @@ class TestMixed:
         (lambda: MultinomialNB(class_prior=[0.5, 0.5, 0.5]).fit(COUNTS, LABELS), "sum to 1"),
         (lambda: MultinomialNB(alpha=[1.0, 2.0]).fit(COUNTS, LABELS), "one number per column, here 6"),
         (lambda: CategoricalNB(min_categories=[2, 3]).fit(COUNTS, LABELS), r"shape \(6,\)"),
+        (lambda: CategoricalNB(min_categories=2**31).fit(COUNTS, LABELS), "asks for 38,654,705,664 counts"),
+        (lambda: CategoricalNB(min_categories=[-(2**62), 2**31, 1, 1, 1, 1]).fit(COUNTS, LABELS), "the maximum is"),
+        (
+            lambda: CategoricalNB().fit(COUNTS, LABELS).set_params(min_categories=2**31).forget(COUNTS[:5], LABELS[:5]),
+            "asks for 38,654,705,664 counts",
+        ),
         (lambda: MultinomialNB().fit(COUNTS, LABELS).forget(COUNTS, LABELS), "at least one must remain"),
     ],
 )
@@ -374,5 +380,9 @@ def test_models_saved_before_missing_flags_were_counted_go_on() -> None:
         assert np.isfinite(merged.predict_proba(X)).all()
     assert not np.allclose(before, model.feature_log_prob_)
     np.testing.assert_allclose(model.forget(X, y).feature_log_prob_, before, rtol=1e-12)
+    with pytest.raises(DataError, match="negative count of missing values"):
+        summula.load(old).forget(np.full((1, d), np.nan), model.classes_[:1])
+    one = summula.load(old).forget(np.zeros((1, d)), model.classes_[:1])
+    assert one.class_count_.sum() == summula.load(old).class_count_.sum() - 1
     twice = summula.load(old).merge(summula.load(old))
     np.testing.assert_allclose(twice.class_count_, 2 * summula.load(old).class_count_)

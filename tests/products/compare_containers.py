@@ -71,8 +71,37 @@ def _ignore_alignment() -> None:
         module.is_canonical = lambda array, dtype=None: array.flags.c_contiguous and dtype in (None, array.dtype)  # type: ignore[attr-defined]
 
 
+class _Allocation:
+    """How many bytes after a multiple of 64 the blocks begin that `_allocate_elsewhere` has allocated."""
+
+    offset = 0
+
+
+def _allocate_elsewhere() -> None:
+    """Allocate blocks of every module at another place than for an array in C order (see `mistaken`)."""
+
+    def allocate(rows: int, width: int, dtype: Any = np.float64) -> Any:
+        size = rows * width * np.dtype(dtype).itemsize
+        return np.ndarray((rows, width), dtype, empty(1, size + 64, np.uint8)[0, _Allocation.offset :])
+
+    def is_there(array: Any, dtype: Any = None) -> bool:
+        right_dtype = array.dtype.isnative and dtype in (None, array.dtype)
+        return right_dtype and array.flags.c_contiguous and array.ctypes.data % 64 == _Allocation.offset
+
+    empty = blocks.empty_block
+    replaced = {
+        "empty_block": (empty, allocate),
+        "scratch_block": (blocks.scratch_block, lambda use, *given: allocate(*given)),
+        "is_canonical": (blocks.is_canonical, is_there),
+    }
+    for name in [name for name in sys.modules if name.startswith("summula.")]:
+        for function, (before, after) in replaced.items():
+            if vars(sys.modules[name]).get(function) is before:
+                setattr(sys.modules[name], function, after)
+
+
 # Mistakes in the layout that the comparison has to find.
-MISTAKES = {"views": _hand_out_views, "alignment": _ignore_alignment}
+MISTAKES = {"views": _hand_out_views, "alignment": _ignore_alignment, "allocation": _allocate_elsewhere}
 
 
 class Found(NamedTuple):
@@ -176,6 +205,19 @@ def _sources(data: Data, weighted: bool, streams: bool, folder: Path) -> dict[st
     return made | ({"scan": on_disk} if streams else {})
 
 
+def mistaken(case: Case, size: str) -> Iterator[tuple[str, str]]:
+    """Return which sequences of products of a case contain rows, and how those of Fortran order differ, if they do."""
+    data = case.data(size)
+    weight = data.weight if case.weighted else None
+    expected = _observed(case, blocks.aligned(data.X), data.y, weight)
+    _Allocation.offset = 16
+    found = _observed(case, IN_MEMORY["Fortran order"](data.X), data.y, weight)
+    _Allocation.offset = 0
+    for part in ("fit_products", "output_products"):
+        if any(one.has_rows for one in getattr(expected, part)):
+            yield f"{case}, {size}, {part}", _difference(getattr(expected, part), getattr(found, part))
+
+
 def differences(case: Case, mode: str, size: str, folder: Path) -> Iterator[str]:
     """Return the differences from an array in C order.
 
@@ -207,21 +249,27 @@ def wide_differences() -> Iterator[str]:
 def main(mode: str, only: str = "", mistake: str = "") -> None:
     """Compare all cases, and print what differs, how many products there were, and which BLAS computed them.
 
-    `only` is part of the names of some cases; `mistake` is made in the layout on purpose, to see that it is found.
+    `only` is part of the names of some cases; `mistake` is made in the layout on purpose: what differs is then printed
+    for each sequence of products with rows.
     """
     if mistake:
         MISTAKES[mistake]()
     PRODUCTS.mode = {"operands": "by layout", "bits": "plain"}[mode]
     found: list[str] = []
+    mistakes: dict[str, str] = {}
     with summula.engine("serial"), tempfile.TemporaryDirectory() as folder:
         for case in CASES:
             if only in str(case):
                 for size in ("small", "large") if mode == "operands" else ("large",):
-                    found += differences(case, mode, size, Path(folder))
-        if not only:
+                    if mistake:
+                        mistakes.update(mistaken(case, size))
+                    else:
+                        found += differences(case, mode, size, Path(folder))
+        if not only and not mistake:
             found += wide_differences()
     blas = sorted({str(library.get("architecture")) for library in threadpoolctl.threadpool_info()})
-    sys.stdout.write(json.dumps({"differences": found, "products": PRODUCTS.count, "blas": blas}) + "\n")
+    result = {"differences": found, "mistakes": mistakes, "products": PRODUCTS.count, "blas": blas}
+    sys.stdout.write(json.dumps(result) + "\n")
 
 
 if __name__ == "__main__":

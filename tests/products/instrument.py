@@ -56,6 +56,11 @@ class Product(NamedTuple):
     place: str
     operands: tuple[Operand | None, ...]
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether an operand is a block of rows."""
+        return any(one is not None and _is_block(one) for one in self.operands)
+
 
 def _operand(value: Any, aligned: bool = True) -> Operand | None:
     """The description of a dense operand; None for sparse matrices and scalars."""
@@ -72,7 +77,7 @@ def _is_block(operand: Any) -> bool:
 
     NumPy aligns the variables of solvers, which are short or about square, to 16 bytes, for every source alike.
     """
-    if operand.ndim != 2 or min(operand.shape) < 2:
+    if len(operand.shape) != 2 or min(operand.shape) < 2:
         return False
     return max(operand.shape) >= max(FEWEST_ROWS, ELONGATED * min(operand.shape))
 

@@ -71,12 +71,21 @@ def test_a_blas_that_follows_the_layout_is_handed_the_same_operands_and_gives_th
     assert compared("operands", **ONE_THREAD)["differences"] == []
 
 
-@pytest.mark.parametrize("mistake", ["views", "alignment"])
-def test_a_mistake_in_the_layout_is_found(mistake: str) -> None:
-    differences = compared("operands", "RidgeCV()", mistake, least=100, **ONE_THREAD)["differences"]
+@pytest.mark.parametrize(
+    ("mistake", "case"),
+    [("views", "RidgeCV()"), ("views", "MultinomialNB()"), ("alignment", "RidgeCV()")],
+)
+def test_a_mistake_in_the_layout_is_found(mistake: str, case: str) -> None:
+    mistakes = compared("operands", case, mistake, least=20, **ONE_THREAD)["mistakes"]
     for size in ("small", "large"):
-        places = [one for one in differences if one.startswith(f"RidgeCV(), {size}") and "_products: " in one]
-        assert any("Fortran order" in one for one in places)
+        assert any(what for name, what in mistakes.items() if f", {size}, " in name)
+
+
+def test_blocks_in_other_places_are_found_in_every_fit_and_prediction_that_multiplies_rows() -> None:
+    """Each fit writes its blocks in its own way: many never call `Chunk.block`, or look where rows begin."""
+    mistakes = compared("operands", "", "allocation", least=5_000, **ONE_THREAD)["mistakes"]
+    assert sum("fit_products" in name for name in mistakes) > 100
+    assert [name for name, what in mistakes.items() if not what] == []
 
 
 @pytest.mark.parametrize("family", FAMILIES)

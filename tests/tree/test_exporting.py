@@ -62,3 +62,10 @@ def test_what_cannot_be_shown_is_named():
         plot_tree(RandomForestClassifier(2).fit(X, LABELS))
     with pytest.raises(ValueError, match="not fitted"):
         export_graphviz(DecisionTreeClassifier())
+
+
+def test_attributes_of_other_models_change_no_rules():
+    tree = DecisionTreeRegressor(max_depth=1).fit(X, CODES)
+    rules = tree.rules()
+    tree.classes_ = np.array(["a", "b"])
+    assert tree.rules() == rules

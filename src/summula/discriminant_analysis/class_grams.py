@@ -116,6 +116,7 @@ class ClassGrams(Sum):
         origin = np.where(self.weight[:, None] > 0, self.origin, other.origin)
         return self.recentre(origin), other.recentre(origin)
 
+    @np.errstate(over="ignore", invalid="ignore")  # what overflows is reported by the fit
     def recentre(self, origin: Array) -> Self:
         """Return the same sums about other origins."""
         shift = origin - self.origin

@@ -16,6 +16,7 @@ from summula.core.estimator.additive import AdditiveClassifier
 from summula.core.estimator.certificates import SAVED_CERTIFICATE, StatisticCertificate
 from summula.core.estimator.classifier import ComparedClassifier, GenerativeClassifier, class_priors
 from summula.core.estimator.input.argument_values import numbers_in
+from summula.core.estimator.input.finiteness import raise_if_products_overflow
 from summula.core.estimator.parameters import Allowed, array_like, none, one_of, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -25,11 +26,12 @@ from summula.discriminant_analysis.class_grams import ClassFourthPowers, ClassGr
 from summula.discriminant_analysis.gaussian_fits import CovarianceRule, deviations
 from summula.stats.covariance import COVARIANCE_NAMES, covariance_form, ledoit_wolf_share
 
-__all__ = ["PARAMETERS", "GaussianClassifier", "whitening"]
+__all__ = ["PARAMETERS", "GaussianClassifier", "least_eigenvalue", "whitening"]
 
 Array = NDArray[np.float64]
 
 _EPS = np.finfo(np.float64).eps
+_LARGEST_TOL = 1e150  # whose square does not overflow
 
 PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "priors": (none, array_like),
@@ -169,6 +171,7 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
         rows = int(sums.count.sum())
         if rows <= len(self.classes_) and rows < 2:
             raise DataError(f"{type(self).__name__} needs at least two rows; there is {rows}.")
+        raise_if_products_overflow(sums.products)
         priors = self.priors
         if priors is None:
             return np.asarray(sums.weight / sums.weight.sum())
@@ -181,6 +184,11 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
         return np.array(class_priors(self, sums.weight))  # a copy: the parameter may change afterwards
 
 
+def least_eigenvalue(tol: float, columns: int) -> float:
+    """Return the variance of standardised columns below which a direction counts as constant."""
+    return float(max(min(tol, _LARGEST_TOL) ** 2, columns * _EPS))
+
+
 def whitening(S: Array, tol: float) -> tuple[Array, float]:
     """Return A with A'SA = I on the range of S, and the logarithm of the pseudo-determinant of S.
 
@@ -189,7 +197,7 @@ def whitening(S: Array, tol: float) -> tuple[Array, float]:
     variance = np.diag(S)
     scale = np.where(variance > 0, np.sqrt(np.maximum(variance, 0.0)), 1.0)
     values, U = linalg.eigh(S / np.outer(scale, scale))
-    kept = values > max(tol**2, len(S) * _EPS)
+    kept = values > least_eigenvalue(tol, len(S))
     A = (U[:, kept] / np.sqrt(values[kept])) / scale[:, None]
     some = variance > 0
     return np.ascontiguousarray(A), float(np.log(values[kept]).sum() + 2 * np.log(scale[some]).sum())

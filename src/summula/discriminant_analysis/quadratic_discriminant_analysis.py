@@ -26,7 +26,7 @@ from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, boolean, one_of, real
 from summula.core.model_files import schema
 from summula.discriminant_analysis.class_grams import ClassGrams
-from summula.discriminant_analysis.gaussian_classifier import PARAMETERS, GaussianClassifier
+from summula.discriminant_analysis.gaussian_classifier import PARAMETERS, GaussianClassifier, least_eigenvalue
 from summula.discriminant_analysis.gaussian_fits import QuadraticFit
 
 __all__ = ["QuadraticDiscriminantAnalysis", "SingularCovarianceError"]
@@ -153,7 +153,7 @@ class QuadraticDiscriminantAnalysis(GaussianClassifier):
         constant = np.flatnonzero(scale == 0)
         if not len(constant):
             least = np.linalg.eigvalsh(S / (scale[:, None] * scale))[0]
-            if least > max(self.tol**2, len(S) * _EPS):
+            if least > least_eigenvalue(self.tol, len(S)):
                 return
         names = getattr(self, "feature_names_in_", np.arange(len(S)))[constant[:3]].tolist()
         cause = (

@@ -58,6 +58,9 @@ _DEGREES = 5.0  # degrees of freedom of the proposal, whose tails are heavier th
 _MOST_DIMENSIONS = 50  # above this importance weights degenerate
 
 
+_SCALES = 1e-150, 1e150  # range of prior scales, whose squares neither overflow nor underflow
+
+
 @dataclass(frozen=True)
 class _Likelihoods(Sum):
     """The loss of (1) summed over rows, for several parameters at once."""
@@ -86,7 +89,7 @@ def _counts_parameters(model: Any, sizes: schema.Sizes) -> str | None:
     _counts_parameters,
     schema.nonempty("n_draws"),
     n_iter_=schema.Array("int32", "n_fits", low=0),
-    prior_scale_=schema.Real(1e-150, 1e150),
+    prior_scale_=schema.Real(*_SCALES),
     log_evidence_=schema.Real(finite=False),
     effective_samples_=schema.Maybe(schema.Real(finite=False)),
     _half=schema.Array("float64", "n_parameters", "n_determined"),
@@ -147,7 +150,7 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
     coef_: Any
     solver = "auto"
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
-        "prior_scale": (real(0.0, open_low=True), one_of("evidence")),
+        "prior_scale": (real(*_SCALES), one_of("evidence")),
         "predictive": (one_of("probit", "sampling", "map"),),
         "n_samples": (integer(1),),
         "fit_intercept": (boolean,),

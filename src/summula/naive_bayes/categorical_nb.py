@@ -21,7 +21,7 @@ from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError, RowError
 from summula.core.estimator.parameters import Allowed, array_like, integer, none
 from summula.core.model_files import schema
-from summula.naive_bayes.category_counts import Categorical, CategoryCounts, check_categories
+from summula.naive_bayes.category_counts import MAX_VALUES, Categorical, CategoryCounts, check_categories
 from summula.naive_bayes.count_fits import CategoricalFit, log_shares
 from summula.naive_bayes.discrete_nb import PARAMETERS, DiscreteNB
 
@@ -98,15 +98,14 @@ class CategoricalNB(DiscreteNB):
         widths = np.array(
             [int(np.flatnonzero(column)[-1]) + 1 if column.any() else 1 for column in sums.total.sum(axis=0)]
         )
-        self.n_categories_ = np.maximum(widths, self._least()).astype(np.int64)
-        full = np.pad(sums.total, ((0, 0), (0, 0), (0, max(0, self.n_categories_.max() - sums.total.shape[2]))))
+        self.n_categories_ = np.maximum(widths, self._least(len(sums.total))).astype(np.int64)
         alpha = np.broadcast_to(self._smoothing(), self.n_categories_.shape)
-        self.category_count_ = [full[:, j, :m].copy() for j, m in enumerate(self.n_categories_)]
+        self.category_count_ = [_of_width(sums.total[:, j], m) for j, m in enumerate(self.n_categories_.tolist())]
         pairs = zip(self.category_count_, alpha, strict=True)
         self.feature_log_prob_ = [log_shares(counts + a) for counts, a in pairs]
         self._certify(CategoricalFit(tuple(self.feature_log_prob_), np.array(alpha), self._fitted_priors()), sums)
 
-    def _least(self) -> Any:
+    def _least(self, n_classes: int) -> Any:
         if self.min_categories is None:
             return 1
         least = np.asarray(self.min_categories)
@@ -118,6 +117,13 @@ class CategoricalNB(DiscreteNB):
             raise ParameterError(
                 f"'min_categories' should have shape ({self.n_features_in_},) when an array-like is provided. Got "
                 f"{least.shape} instead."
+            )
+        # (As Python integers: their sum may overflow.)
+        values = n_classes * sum(np.broadcast_to(np.maximum(least, 0), self.n_features_in_).tolist())
+        if values > MAX_VALUES:
+            raise ParameterError(
+                f"'min_categories' asks for {values:,} counts of categories; the maximum is {MAX_VALUES:,}: pass the "
+                "number of categories of each column."
             )
         return least
 
@@ -147,3 +153,10 @@ class CategoricalNB(DiscreteNB):
         tags.input_tags.categorical = True
         tags.input_tags.positive_only = True
         return tags
+
+
+def _of_width(counts: Array, width: int) -> Array:
+    """Return the counts of the first `width` categories of a column, 0 for those that do not occur."""
+    out = np.zeros((len(counts), width))
+    out[:, : counts.shape[1]] = counts[:, :width]
+    return out

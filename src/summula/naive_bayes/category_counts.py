@@ -21,11 +21,11 @@ from summula.core.errors import RowError
 from summula.core.model_files import schema
 from summula.core.numerics.sums import Sum
 
-__all__ = ["Categorical", "CategoryCounts", "check_categories"]
+__all__ = ["MAX_VALUES", "Categorical", "CategoryCounts", "check_categories"]
 
 Array = NDArray[np.float64]
 
-_MOST = 2**24  # maximum number of entries of a table
+MAX_VALUES = 2**24  # maximum number of entries of a table
 
 
 @schema.saved(
@@ -124,7 +124,7 @@ def check_categories(values: Array, start: int, column: Any, n_groups: int, name
         Name of the model, for the message.
     """
     with np.errstate(invalid="ignore"):
-        wrong = (values < 0) | (values != np.floor(values)) | (values * n_groups * values.shape[1] > _MOST)
+        wrong = (values < 0) | (values != np.floor(values)) | (values * n_groups * values.shape[1] > MAX_VALUES)
         negative = values < 0
     wrong &= ~np.isnan(values)
     if wrong.any():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable
 
-__all__ = ["printable", "with_escapes"]
+__all__ = ["printable", "shortened", "with_escapes"]
 
 
 def printable(text: str, *, lines: bool = False) -> str:
@@ -18,6 +18,11 @@ def printable(text: str, *, lines: bool = False) -> str:
     With `lines` line feeds are kept.
     """
     return with_escapes(text, lambda character: character.encode("unicode_escape").decode("ascii"), lines)
+
+
+def shortened(text: str, most: int = 60) -> str:
+    """Shorten a value for a message."""
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def with_escapes(text: str, escape: Callable[[str], str], lines: bool) -> str:

@@ -26,12 +26,15 @@ class Commit(NamedTuple):
 
 def pending_commit(folder: str) -> Commit | None:
     """Return the commit that a folder's manifest names; None when there is none, or when it is not one of ours."""
+    path = os.path.join(folder, MANIFEST)
+    if not os.path.isfile(path):  # opening a pipe would wait for ever
+        return None
     try:
-        with open(os.path.join(folder, MANIFEST), encoding="utf-8") as file:
+        with open(path, encoding="utf-8") as file:
             tree = json.loads(file.read(1 << 16))
         stage, names = tree["stage"], tree["files"]
         ours = stage.startswith(STAGE) and all(isinstance(name, str) and not name.startswith(".") for name in names)
-        plain = all(os.path.basename(name) == name for name in (stage, *names))
+        plain = all(name and name.isprintable() and os.path.basename(name) == name for name in (stage, *names))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     place = os.path.join(folder, stage)

@@ -15,6 +15,7 @@ import os
 from typing import Any
 
 from summula._version import __version__
+from summula.core.data.printable import shortened
 from summula.core.errors import ModelFileError
 from summula.core.model_files.classes import ForeignClassError, name_of
 from summula.core.model_files.commits import committed_version
@@ -114,8 +115,9 @@ def _rebuild(path: str, header: dict[str, Any], tensors: dict[str, Tensor]) -> A
         return model
     except ForeignClassError as error:
         raise ModelFileError(
-            f"'{path}' contains the class {error.args[0]!r}, which Summula {__version__} cannot load: "
-            f"upgrade summula if a newer version wrote the file (it states {version!r}), else do not trust it."
+            f"'{path}' contains the class {shortened(repr(error.args[0]))}, which Summula {__version__} cannot load: "
+            f"upgrade summula if a newer version wrote the file (it states {shortened(repr(version))}), else do not "
+            "trust it."
         ) from None
     except FAULTS as error:
         raise invalid(path, error) from error

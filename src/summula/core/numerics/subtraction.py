@@ -24,18 +24,21 @@ _ROUNDING = 1e-8  # relative to the sums before
 
 
 def impossible(left: Any, before: Any) -> str | None:
-    """Describe what is impossible in sums from which others were subtracted; None if they are valid."""
+    """Describe what is impossible in sums from which others were subtracted; None if they are valid.
+
+    `before` may be of an earlier class, with fewer fields.
+    """
     if left is None or before is None:
         return None
     if isinstance(left, Groups):
         each = (impossible(a, b) for a, b in zip(left.groups, before.groups, strict=True))
         return next((one for one in each if one is not None), None)
     for field in fields(left):
-        value, earlier = getattr(left, field.name), getattr(before, field.name)
+        value, earlier = getattr(left, field.name), getattr(before, field.name, None)
         if isinstance(value, Sum) and (found := impossible(value, earlier)) is not None:
             return found
     for name, words in left.nonnegative.items():
-        if hasattr(left, name) and _is_negative(getattr(left, name), getattr(before, name)):
+        if hasattr(left, name) and _is_negative(getattr(left, name), getattr(before, name, 0.0)):
             return f"a negative {words}"
     if hasattr(left, "square") and _is_negative(_variances(left), before.square):
         return "a negative variance"

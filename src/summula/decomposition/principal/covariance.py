@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from summula.core.engine.threads import solving
-from summula.core.errors import DataError
+from summula.core.estimator.input.finiteness import raise_if_products_overflow
 from summula.core.numerics.statistics import Gram
 from summula.decomposition.principal.axes import Axes, Problem, column_scale, frobenius_norm, oriented, rounded_mean
 
@@ -36,8 +36,7 @@ def from_gram(gram: Gram, problem: Problem, wanted: int | None, unit: float) -> 
     """Return the axes from the sums; `wanted` of them, or all."""
     with np.errstate(over="ignore", invalid="ignore"):
         raw = scatter(gram, problem)
-    if not np.isfinite(raw).all():
-        raise DataError("The sums of squares of the columns overflow float64: fit again, to rescaled columns.")
+    raise_if_products_overflow(raw)
     mean, drift = np.zeros(len(raw)), None
     if problem.center:
         mean, drift = rounded_mean(gram.origin, gram.total / gram.weight)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from summula.core.engine.random import stream_key
 from summula.core.engine.threads import inside_pool, together
 from summula.core.engine.worker_group import run_supervised
+from summula.core.errors import ParameterError
 from summula.ensemble.histogram.boosting_losses import Loss, weighted_quantile
 from summula.ensemble.histogram.quantising import quantise
 from summula.tree.columns.binning import BinMap
@@ -141,6 +142,11 @@ class Booster:
 
     def add_trees(self, iteration: int, largest: Array) -> list[Tree]:
         """Add one tree per score, for the gradients computed last."""
+        if not np.isfinite(largest).all():
+            raise ParameterError(
+                f"Gradients overflow single precision after {iteration} iterations: the steps diverge; use a smaller "
+                "learning_rate, such as 0.1."
+            )
         scores, workers = self.loss.scores, len(self._growers)
         trees: dict[int, Tree] = {}
 

@@ -56,12 +56,15 @@ _NOT_CONVERGED = {
 }
 
 
+_LARGEST_TOL = 1e150  # whose square does not overflow
+
+
 def relative_gap(tol: float) -> float:
     """Return the decrement to stop at, relative to the objective, for scikit-learn's `tol` on the gradient.
 
     The decrement is quadratic in the error: 1e-26 corresponds to 13 digits of the coefficients, the limit of rounding.
     """
-    return max(1e-2 * tol**2, 1e-26)
+    return max(1e-2 * min(tol, _LARGEST_TOL) ** 2, 1e-26)
 
 
 def _information_agrees(model: Any, sizes: schema.Sizes) -> str | None:

@@ -142,7 +142,21 @@ class Recomputed(NamedTuple):
 _NOT_A_POINT = Recomputed(np.nan, np.nan, False, 0.0)
 
 
+def _one_machine_per_pair(certificate: Any, sizes: schema.Sizes) -> str | None:
+    """Check a saved certificate: weights of all classes (of one, where there are none), a machine for each pair."""
+    task, classes = certificate.task, certificate.classes
+    if (task.kind == "classes") != (classes is not None):
+        return f"the certificate of {task.kind!r} has {'no ' if classes is None else ''}class labels"
+    if len(task.class_weight) != (1 if classes is None else len(classes)):
+        return "class_weight does not have a weight for each class"
+    pairs = sum(1 for _ in tasks_of(task))
+    if len(certificate.machines) != pairs:
+        return f"the certificate has {len(certificate.machines)} machines for {pairs} pairs of classes"
+    return None
+
+
 @schema.saved(
+    _one_machine_per_pair,
     task=schema.Object(MachineTask),
     machines=schema.Items(schema.Object(Machine), low=1),
     kernel=schema.Object(Kernel) | None,

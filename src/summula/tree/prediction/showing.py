@@ -61,12 +61,16 @@ def _outcome(model: Any, node: int, decimals: int) -> str:
     """Return the class with its proportion, or the value, and the number of rows."""
     values, rows = model._outputs.split(model._values[node]), int(model._nodes.rows[node])
     count = f"{rows} row{'s' if rows > 1 else ''}"
-    if hasattr(model, "classes_"):
+    if _is_classifier(model):
         best = [
             f"{c[int(v.argmax())]} ({v.max():.0%} of {count})" for c, v in zip(_classes(model), values, strict=True)
         ]
         return ", ".join(best)
     return f"{', '.join(f'{value[0]:.{decimals}g}' for value in values)} ({count})"
+
+
+def _is_classifier(model: Any) -> bool:
+    return hasattr(type(model), "_classes_of_outputs")  # (a model may have attributes of any name)
 
 
 def _classes(model: Any) -> Any:
@@ -87,7 +91,7 @@ def _label(model: Any, node: int, is_end: bool) -> str:
     lines = [] if nodes.column[node] < 0 else [_conditions(model, node, 3)[0].removesuffix(" or is missing")]
     lines.append(f"{model.criterion} {model._impurity[node]:.3g}, n = {nodes.rows[node]}")
     for t, values in enumerate(model._outputs.split(model._values[node])):
-        if hasattr(model, "classes_"):
+        if _is_classifier(model):
             more = ", ..." if len(values) > 4 else ""
             counts = values[:4] * nodes.weight[node]
             lines.append("value [" + ", ".join(f"{count:.6g}" for count in counts) + more + "]")
@@ -102,7 +106,7 @@ def _label(model: Any, node: int, is_end: bool) -> str:
 def _colour(model: Any, node: int) -> Any:
     """Return a light colour by the class (paler if less certain) or the value of the first target."""
     values = model._outputs.split(model._values)[0]
-    if hasattr(model, "classes_"):
+    if _is_classifier(model):
         return shade(values[node])
     low, high = float(values.min()), float(values.max())
     return tint(0, 0.6 * (values[node, 0] - low) / (high - low) if high > low else 0.0)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.printable import shortened
 from summula.core.data.readers.dialects import ColumnTypes, Dialect, column_types, convert_options, parse_options
-from summula.core.data.readers.table import Columns, Table, first_words, kind_of, shortened
+from summula.core.data.readers.table import Columns, Table, first_words, kind_of
 from summula.core.data.readers.text_streams import TextFile
 from summula.core.errors import DataError
 

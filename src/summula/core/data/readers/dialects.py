@@ -14,7 +14,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from summula.core.data.readers.table import column_kinds, shortened, spells_number
+from summula.core.data.printable import shortened
+from summula.core.data.readers.table import column_kinds, spells_number
 from summula.core.data.readers.text_streams import TextFile
 from summula.core.errors import DataError
 

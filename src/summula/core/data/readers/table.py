@@ -29,7 +29,6 @@ __all__ = [
     "first_words",
     "kind_of",
     "release_memory",
-    "shortened",
     "spells_number",
 ]
 
@@ -166,11 +165,6 @@ def release_memory() -> None:
 def first_words(error: BaseException) -> str:
     """Return the first sentence of a library's message, without its full stop."""
     return " ".join(str(error).split()).split(". ")[0].rstrip(".")
-
-
-def shortened(text: str, most: int = 60) -> str:
-    """Shorten a value for a message."""
-    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def column_kinds(fields: Iterable[Any], path: str) -> dict[str, str]:

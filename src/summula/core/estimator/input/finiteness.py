@@ -15,7 +15,13 @@ from summula.core.data.sources import Source
 from summula.core.errors import DataError
 from summula.core.numerics.sums import Sum, merged_by
 
-__all__ = ["has_bad_values", "raise_if_not_finite", "raise_if_overflowing", "raise_if_underflowing"]
+__all__ = [
+    "has_bad_values",
+    "raise_if_not_finite",
+    "raise_if_overflowing",
+    "raise_if_products_overflow",
+    "raise_if_underflowing",
+]
 
 Array = NDArray[Any]
 
@@ -78,6 +84,12 @@ def raise_if_overflowing(source: Source, square: Array) -> None:
         raise DataError(
             f"{source.column(int(j))} contains values so large that their squares overflow float64; rescale it first."
         )
+
+
+def raise_if_products_overflow(products: Array) -> None:
+    """Raise DataError unless sums of products of columns, whose rows are known no more, are finite."""
+    if not np.isfinite(products).all():
+        raise DataError("The sums of squares of the columns overflow float64: fit again, to rescaled columns.")
 
 
 def raise_if_underflowing(source: Source, square: Array, total: Array, *, each: bool = True, dtype: Any = None) -> None:
