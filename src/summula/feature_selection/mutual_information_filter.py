@@ -91,7 +91,9 @@ class _Counts(Sum):
 
 
 def _support_rule(model: Any, sizes: schema.Sizes) -> str | None:
-    """Validation rule of saved models: at least one feature is selected."""
+    """Validation rule of saved models: at least one feature is selected, and columns of categories have names."""
+    if getattr(model, "is_categorical_", model.support_[:0]).any() and not hasattr(model, "feature_names_in_"):
+        return "is_categorical_ needs feature_names_in_"
     return None if model.support_.any() else "support_ keeps no feature"
 
 
@@ -222,7 +224,8 @@ class MutualInformationFilter(Transformer, SelectorMixin):
         the selected columns in the container given: a frame, a scan or a Dask frame.
         """
         check_is_fitted(self)
-        if not getattr(self, "is_categorical_", self.support_[:0]).any():  # (models saved before lack it)
+        has_categories = getattr(self, "is_categorical_", self.support_[:0]).any()  # (models saved before lack it)
+        if not has_categories or not (is_frame(X) or hasattr(X, "columns")):
             return super().transform(X)
         self._reading(X).release()
         names = self.get_feature_names_out().tolist()
