@@ -22,6 +22,7 @@ from distributed import Client, rejoin, secede
 from distributed.protocol import pickle
 
 from summula.core.data.chunks import Part
+from summula.core.data.layout.blocks import load_kernel
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import SerialEngine, check_watch
 from summula.core.engine.threads import one_blas_thread
@@ -36,6 +37,7 @@ __all__ = ["DaskEngine", "adapt"]
 S = TypeVar("S")
 T = TypeVar("T")
 
+_MANY = 2**26  # values from which workers, which outlive a fit, load the kernel that copies columns
 _AHEAD = 4  # tasks submitted per thread of the cluster, so that none idles and few results wait
 _TICK = 0.2  # seconds of waiting between checks for interruption
 _NAP = 0.002  # seconds between two polls of the state of a task
@@ -252,6 +254,8 @@ def compute_part(fn: Callable[[Any], Any], part: Any, rows: Any = None) -> Any:
         return rows
     if rows is not None:
         part = replace(part, source=grounded(part.source, rows))
+    elif isinstance(part, Part) and (values := part.source.n_rows * part.source.n_features) >= _MANY:
+        load_kernel(values)
     try:
         with one_blas_thread(), keeping_freed_memory():
             return fn(part)
