@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from sklearn.base import clone
 
 import summula
 from summula.cluster import KMeans
+from summula.core.data import sparse_format
 from summula.core.data.sparse_format import check_sparse
 from summula.core.errors import DataError
 from summula.linear_model import LinearRegression, Ridge, SGDRegressor
@@ -176,3 +178,21 @@ def test_dask_blocks_are_checked() -> None:
     Ridge().fit(table.map_blocks(sparse.csr_array), y)
     with pytest.raises(DataError, match="The sparse matrix in a block of X is damaged"):
         Ridge().fit(table.map_blocks(damaged), y)
+
+
+def test_canonical_form_is_recognised_across_blocks_and_empty_rows(monkeypatch):
+    rng = np.random.default_rng(0)
+    recognised = {True: 0, False: 0}
+    for _ in range(1_000):
+        monkeypatch.setattr(sparse_format, "_BLOCK", int(rng.integers(1, 12)))
+        counts = rng.integers(0, 5, rng.integers(0, 9)) * (rng.random() < 0.9)
+        counts[rng.random(len(counts)) < 0.3] = 0
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        columns = [np.sort(rng.choice(8, count, replace=False)) for count in counts]
+        indices = np.concatenate([*columns, np.empty(0)]).astype(np.int32)
+        if len(indices) and rng.random() < 0.5:
+            indices[rng.integers(len(indices))] = rng.integers(8)
+        expected = all((np.diff(indices[a:b]) > 0).all() for a, b in itertools.pairwise(indptr))
+        assert sparse_format._is_canonical(indices, indptr) == expected
+        recognised[expected] += 1
+    assert min(recognised.values()) > 100

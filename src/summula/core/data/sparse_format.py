@@ -6,6 +6,7 @@ trust them: an index out of range accesses memory out of bounds. One pass over t
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from summula.core.errors import DataError
 __all__ = ["CHECKED_FORMATS", "as_dense", "canonical_csr", "check_sparse"]
 
 Array = NDArray[Any]
+
+_BLOCK = 2**17  # indices compared at a time
 
 CHECKED_FORMATS = ("csr", "csc", "bsr", "coo")  # other formats have no index arrays that conversions trust
 
@@ -67,10 +70,17 @@ def canonical_csr(X: Any) -> Any:
 
 def _is_canonical(indices: Array, indptr: Array) -> bool:
     """Return whether indices increase within every row; SciPy's own loop takes ten times as long."""
-    falls = indices[1:] <= indices[:-1]
-    starts = indptr[(indptr > 0) & (indptr < len(indices))]
-    falls[starts - 1] = False
-    return not falls.any()
+    blocks = np.unique(np.searchsorted(indptr, np.arange(0, len(indices), _BLOCK)))  # first rows of blocks in cache
+    for first, last in pairwise([*blocks.tolist(), len(indptr) - 1]):
+        start, stop = int(indptr[first]), int(indptr[last])
+        falls = indices[start + 1 : stop] <= indices[start : stop - 1]
+        ends = indptr[first + 1 : last] - (start + 1)
+        if len(ends) and (ends[0] < 0 or ends[-1] >= len(falls)):  # of empty rows
+            ends = ends[(ends >= 0) & (ends < len(falls))]
+        falls[ends] = False
+        if falls.any():
+            return False
+    return True
 
 
 def _check_coordinates(X: Any, name: str) -> None:
