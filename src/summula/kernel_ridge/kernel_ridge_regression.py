@@ -369,7 +369,7 @@ def _coefficients(K: Array, Y: Array, weight: Array, alpha: Array, *, is_given: 
     """
     kept, root = np.flatnonzero(weight > 0), np.sqrt(weight[weight > 0])
     ridge = np.ones(len(root))
-    if weight.max(initial=0.0) > _HEAVY:  # divide heavy rows by their root: the penalty loses its digits beside them
+    if weight.max(initial=0.0) > _HEAVY:  # divide heavy rows by their root: the penalty loses its digits next to them
         root, ridge = np.minimum(root, 1.0), np.minimum(1.0 / root**2, 1.0)
     whole = len(kept) == len(K)
     A = K if whole else K[np.ix_(kept, kept)]
